@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.workflows.scripted_world import World, agents, card
+from tests.workflows.scripted_world import Play, World, agents, card
 
 from fast_agent.agents.events import (
     ChildFinished,
@@ -13,16 +13,18 @@ from fast_agent.agents.events import (
     ToolProgressed,
     ToolStarted,
     TurnStarted,
+    WorkflowAdvanced,
 )
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.script import Call
+from fast_agent.models.script import Call, Fail
 from fast_agent.tui.activity import MAX_ROWS, Activity
 from fast_agent.tui.rows import plain, width
 from fast_agent.tui.theme import Theme
 
 if TYPE_CHECKING:
     from fast_agent.agents.events import Event
+    from fast_agent.text.json_value import JsonObject
 
 TOP = Origin("ann", "t1", None)
 
@@ -109,4 +111,82 @@ async def test_each_step_of_a_workflow_is_a_line() -> None:
     assert any("✗ nothing" in text for text in texts)
     assert any("→" in text and "`one` answered: first" in text for text in texts)
     assert any("→" in text and "`two` answered: second" in text for text in texts)
+    assert found.rows(80) == []
+
+
+PLAN = """{"steps": [
+{"description": "find", "tasks": [
+    {"agent": "one", "description": "read it"}, {"agent": "two", "description": "count it"}]},
+{"description": "write", "tasks": [{"agent": "one", "description": "write it"}]}]}"""
+AGAIN = """{"steps": [{"description": "write", "tasks": [
+    {"agent": "two", "description": "write it shorter"}]}]}"""
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("T-W4.2")
+async def test_a_plan_is_a_checklist_in_place() -> None:
+    found = activity()
+    frames: list[list[str]] = []
+    lines: list[str] = []
+    answers: dict[str, Play] = {
+        "lead": [PLAN, AGAIN, "all done"],
+        "one": ["it is read", Fail("gone")],
+        "two": ["it is counted", "it is short"],
+    }
+    world = World(answers)
+    lead = card("lead", "orchestrator", agents=("one", "two"))
+
+    def hear(event: Event) -> None:
+        taken = [plain(line) for line in found.take(event)]
+        lines.extend(taken)
+        if isinstance(event, WorkflowAdvanced):
+            assert taken == []
+            frames.append([plain(row).split("   ")[0] for row in found.rows(80)])
+
+    async with world.runtime(lead, *agents(("one", "two")), listener=hear) as runtime:
+        await runtime.agent("lead").generate("go")
+    assert frames[0] == [" ○ one read it", " ○ two count it", " ○ one write it"]
+    assert any(frame[:3] == [" ✓ one read it", " ✓ two count it", " ◐ one write it"]
+               for frame in frames)  # fmt: skip
+    assert " ○ two write it shorter" in frames[-3]
+    assert lines[-4:] == [
+        " ✓ one read it", " ✓ two count it", " ✗ one write it", " ✓ two write it shorter"
+    ]  # fmt: skip
+    assert found.rows(80) == []
+
+
+@pytest.mark.spec("T-W4.2")
+def test_a_long_plan_shows_what_is_left() -> None:
+    found = activity()
+    found.take(TurnStarted(TOP, Message.user("go")))
+    tasks = [{"agent": "one", "description": f"task {number}"} for number in range(20)]
+    steps: JsonObject = {"number": 1, "steps": [{"description": "all", "tasks": tasks}]}
+    found.take(WorkflowAdvanced(TOP, "plan", steps))
+    for number in range(18):
+        for status in ("started", "done"):
+            done: JsonObject = {**tasks[number], "plan": 1, "status": status}
+            found.take(WorkflowAdvanced(TOP, "task", done))
+    rows = [plain(row) for row in found.rows(80)]
+    assert rows == [" … 18 ended, 2 to do", " ○ one task 18", " ○ one task 19"]
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("T-W4.2")
+async def test_a_vote_is_one_bar() -> None:
+    found = activity()
+    bars: list[str] = []
+    lines: list[str] = []
+    world = World({"judge": ["7", "8", "", "7", "7"]})
+    voter = card("vote", "MAKER", worker="judge", k=2)
+
+    def hear(event: Event) -> None:
+        lines.extend(plain(line) for line in found.take(event))
+        if isinstance(event, WorkflowAdvanced):
+            bars.append(plain(found.rows(80)[0]))
+
+    async with world.runtime(voter, *agents(("judge",)), listener=hear) as runtime:
+        await runtime.agent("vote").generate("go")
+    assert bars[0] == " 7 1 · ahead by 1 of 2"
+    assert bars[-1] == " 7 3 · 8 1 · flagged 1 · ahead by 2 of 2"
+    assert lines[-1] == bars[-1]
     assert found.rows(80) == []

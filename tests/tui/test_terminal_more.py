@@ -270,6 +270,33 @@ def test_the_last_lines_of_a_command_are_shown_while_it_runs(project: Path) -> N
         assert not any("│ out" in row for row in terminal.display)
 
 
+@pytest.mark.spec("T-W4.2")
+def test_a_plan_is_a_checklist_until_the_turn_ends(project: Path, write_card: WriteCard) -> None:
+    pipe = holding_tool(project)
+    tasks = [{"agent": "ann", "description": text} for text in ("read it", "write it")]
+    steps = [{"description": "step", "tasks": [task]} for task in tasks]
+    plan = json.dumps({"steps": steps})
+    read = ({"call": {"name": "hold"}}, {"text": "read"}, {"text": "written"})
+    scripts = {"lead": ({"text": plan}, {"text": "the answer"}), "ann": read}
+    for name, said in scripts.items():
+        (project / f"{name}.yaml").write_text(json.dumps({"steps": said}))
+    model = "model: scripted?file=../"
+    kind = "type: orchestrator\nagents: [ann]\ndefault: true"
+    write_card("cards/lead.md", f"{kind}\n{model}lead.yaml")
+    write_card("cards/ann.md", f"function_tools: ['../f.py:hold']\n{model}ann.yaml")
+    with Terminal("go", "--card", "cards") as terminal:
+        terminal.wait_for(READY)
+        terminal.line("go")
+        terminal.wait_for_screen(" ◐ ann read it")
+        terminal.wait_for_screen(" ○ ann write it")
+        pipe.write_text("x")
+        terminal.wait_for("the answer", " out")
+        rows = terminal.everything
+        for text in (" ✓ ann read it", " ✓ ann write it"):
+            assert rows.count(text) == 1, rows
+        assert not any("○" in row for row in rows)
+
+
 @pytest.mark.spec("T-K3.2")
 def test_every_key_has_a_command_that_does_the_same(project: Path, write_card: WriteCard) -> None:
     pipe = holding_tool(project)

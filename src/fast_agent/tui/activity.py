@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.events import Event, Origin
     from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tui.theme import Theme
 
 MAX_ROWS: Final = 8
 _ARGUMENTS: Final = 60
+_ANSWER: Final = 24
 _ERROR_LINES: Final = 3
 _SPINNER_SECONDS: Final = 0.25
 MAX_DIFF_LINES: Final = 20
@@ -67,6 +70,87 @@ class _Counts:
 
 
 @dataclass(slots=True)
+class _Task:
+    """A task of a plan."""
+
+    plan: int
+    agent: str
+    description: str
+    status: str = "open"
+
+    def row(self, theme: Theme) -> str:
+        """Draw it."""
+        signs = {
+            "done": theme.good(theme.sign("done")),
+            "failed": theme.error(theme.sign("failed")),
+            "cancelled": theme.error(theme.sign("failed")),
+            "started": theme.strong(theme.sign("working")),
+        }
+        sign = signs.get(self.status) or theme.dim(theme.sign("open"))
+        return f"{sign} {theme.strong(self.agent)} {self.description}"
+
+
+class _Checklist:
+    """The tasks of a planner, over all of its plans."""
+
+    def __init__(self) -> None:
+        self._tasks: list[_Task] = []
+
+    def take(self, kind: str, facts: JsonObject) -> None:
+        """Take an event; a new plan takes the place of what was not begun of those before."""
+        number = facts.get("plan", facts.get("number"))
+        plan = number if isinstance(number, int) else 0
+        if kind == "plan":
+            self._tasks = [one for one in self._tasks if one.status != "open"]
+            for step in _mappings(facts.get("steps")):
+                for task in _mappings(step.get("tasks")):
+                    self._tasks.append(_Task(plan, *_named_task(task)))
+            return
+        status = str(facts.get("status", "done"))
+        before = "open" if status == "started" else "started"
+        wanted = _Task(plan, *_named_task(facts), before)
+        if wanted in self._tasks:
+            self._tasks[self._tasks.index(wanted)].status = status
+
+    def rows(self, theme: Theme, most: int | None = None) -> list[str]:
+        """Draw the tasks; where there is not room for all, those that ended are counted."""
+        tasks = self._tasks
+        if most is None or len(tasks) <= most:
+            return [task.row(theme) for task in tasks]
+        ended = [one for one in tasks if one.status not in {"open", "started"}]
+        left = [one for one in tasks if one not in ended]
+        counted = f"{theme.sign('more')} {len(ended)} ended, {len(left)} to do"
+        return [theme.dim(counted), *(task.row(theme) for task in left)][:most]
+
+
+class _Votes:
+    """The votes of MAKER."""
+
+    def __init__(self) -> None:
+        self._votes: dict[str, int] = {}
+        self._flagged = 0
+        self._ahead = ""
+
+    def take(self, kind: str, facts: JsonObject) -> None:
+        """Take a draw."""
+        if kind == "flag":
+            self._flagged += 1
+            return
+        votes, margin = facts.get("votes"), facts.get("margin")
+        self._votes[one_line(str(facts.get("answer")))] = votes if isinstance(votes, int) else 1
+        self._ahead = f"ahead by {margin} of {facts.get('k')}"
+
+    def rows(self, theme: Theme, most: int | None = None) -> list[str]:
+        """Draw them on one row, the answer with the most votes first."""
+        del most
+        ranked = sorted(self._votes.items(), key=lambda pair: -pair[1])
+        parts = [f"{clip(answer, _ANSWER)} {theme.strong(str(votes))}" for answer, votes in ranked]
+        parts += [theme.warning(f"flagged {self._flagged}")] if self._flagged else []
+        parts += [self._ahead] if self._ahead else []
+        return [f" {theme.sign('dot')} ".join(parts)]
+
+
+@dataclass(slots=True)
 class Detail:
     """The last call, for the viewer.
 
@@ -89,6 +173,7 @@ class Activity:
         clock: A clock that only goes forward, in seconds.
         columns: Gives the columns of the terminal.
         motion: Returns whether the spinner moves.
+        is_plain: Whether there are no live rows, so that each step of a plan or vote is a line.
 
     Attributes:
         last: The last call.
@@ -101,7 +186,10 @@ class Activity:
         columns: Callable[[], int],
         *,
         motion: Callable[[], bool] = lambda: True,
+        is_plain: bool = False,
     ) -> None:
+        self._is_plain = is_plain
+        self._boards: dict[str, _Checklist | _Votes] = {}
         self._theme = theme
         self._clock = clock
         self._columns = columns
@@ -120,13 +208,14 @@ class Activity:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is at work."""
-        return not self._calls and not any(self._turns.values())
+        return not self._calls and not self._boards and not any(self._turns.values())
 
     def restart(self) -> None:
         """Forget the turn before."""
         self._calls.clear()
         self._by_call.clear()
         self._turns.clear()
+        self._boards.clear()
         self._counts = _Counts()
 
     def take(self, event: Event) -> list[str]:
@@ -159,12 +248,8 @@ class Activity:
                     work.hidden = work.hidden or number > event.max_display_instances
             case ChildFinished():
                 pass  # the result of its call says the same
-            case WorkflowAdvanced(origin=origin, kind=kind, facts=facts):
-                line = workflow_line(kind, facts)
-                if line and not self._is_hidden(origin):
-                    return [
-                        self._indent(origin) + theme.dim(theme.sign("step")) + " " + one_line(line)
-                    ]
+            case WorkflowAdvanced():
+                return self._advanced(event)
             case Warned(origin=origin, message=message):
                 return [theme.warning("warning: ") + shown(f"{origin.agent}: {message}")]
             case TurnFinished(origin=origin):
@@ -175,14 +260,16 @@ class Activity:
 
     def rows(self, columns: int, most: int = MAX_ROWS) -> list[str]:
         """Draw what is at work, those that changed last where there is not room for all."""
-        works = list(self._tree())
+        boards = [board.rows(self._theme, max(1, most - 2)) for board in self._boards.values()]
+        rows = [clip(f" {row}", columns) for board in boards for row in board][:most]
+        most -= len(rows)
+        works = list(self._tree()) if most > 0 else []
         shown_works = works
         if len(works) > most:
             newest = sorted(works, key=lambda work: work.changed, reverse=True)[: max(1, most - 1)]
             shown_works = [work for work in works if work in newest]
         more = len(works) - len(shown_works)
         room = most - len(shown_works) - bool(more)
-        rows: list[str] = []
         for work in shown_works:
             output = self._output_rows(work, columns, room)
             room -= len(output)
@@ -250,7 +337,25 @@ class Activity:
                 shown(origin.agent), "", now, above, hidden, changed=now
             )
 
+    def _advanced(self, event: WorkflowAdvanced) -> list[str]:
+        origin, theme = event.origin, self._theme
+        if self._is_hidden(origin):
+            return []
+        board = None if self._is_plain else _BOARDS.get(event.kind)
+        if board is not None:
+            self._boards.setdefault(origin.turn_id, board()).take(event.kind, event.facts)
+            return []
+        line = workflow_line(event.kind, event.facts)
+        sign = theme.dim(theme.sign("step"))
+        return [f"{self._indent(origin)}{sign} {one_line(line)}"] if line else []
+
     def _turn_finished(self, origin: Origin, event: TurnFinished) -> list[str]:
+        indent, board = self._indent(origin), self._boards.pop(origin.turn_id, None)
+        room = max(10, self._columns() - len(indent))
+        rows = [] if board is None else board.rows(self._theme)
+        return [indent + clip(row, room) for row in rows] + self._ended(origin, event)
+
+    def _ended(self, origin: Origin, event: TurnFinished) -> list[str]:
         work = self._turns.pop(origin.turn_id, None)
         if work is None or work in self._calls.values():
             return []
@@ -359,6 +464,24 @@ class Activity:
     def _indent(self, origin: Origin) -> str:
         work = self._turns.get(origin.turn_id)
         return " " + "  " * (0 if work is None else work.depth + 1)
+
+
+_BOARDS: Final[Mapping[str, type[_Checklist | _Votes]]] = {
+    "plan": _Checklist,
+    "task": _Checklist,
+    "vote": _Votes,
+    "flag": _Votes,
+}
+"""What is drawn again in place, by the kind of step that changes it."""
+
+
+def _named_task(facts: JsonObject) -> tuple[str, str]:
+    return shown(str(facts.get("agent"))), one_line(str(facts.get("description")))
+
+
+def _mappings(value: JsonValue) -> Iterator[JsonObject]:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        yield from (one for one in value if isinstance(one, Mapping))
 
 
 def diff_rows(lines: Iterable[str], theme: Theme) -> list[str]:

@@ -153,7 +153,11 @@ class Console:
             theme, lambda: screen.size[0], self._commit, lambda: screen.slow, lambda: self.settings
         )
         self.activity = Activity(
-            theme, clock, lambda: screen.size[0], motion=lambda: self.settings.motion
+            theme,
+            clock,
+            lambda: screen.size[0],
+            motion=lambda: self.settings.motion,
+            is_plain=is_plain,
         )
         self._live_rows = live_rows(self)
         self.keys, self.key_problems = bound_keys(settings.bind)

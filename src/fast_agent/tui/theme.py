@@ -237,6 +237,8 @@ _SIGNS: Final[Mapping[str, tuple[str, str]]] = {
     "bar": ("│", "|"),
     "done": ("✓", "+"),
     "failed": ("✗", "x"),
+    "open": ("○", "o"),
+    "working": ("◐", "*"),
     "branch": ("├─", "|-"),
     "last": ("└─", "`-"),
     "through": ("│ ", "| "),

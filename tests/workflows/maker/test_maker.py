@@ -72,10 +72,10 @@ async def test_votes_and_flags_are_events_in_the_order_of_the_draws() -> None:
     world = World({"judge": ["7", "8", "", "7", Fail("gone"), "7"]})
     result = await ask(world, voter(k=2))
     assert world.told("vote") == [
-        {"draw": 1, "answer": "7", "votes": 1, "leads": True, "margin": 1},
-        {"draw": 2, "answer": "8", "votes": 1, "leads": False, "margin": 0},
-        {"draw": 4, "answer": "7", "votes": 2, "leads": True, "margin": 1},
-        {"draw": 6, "answer": "7", "votes": 3, "leads": True, "margin": 2},
+        {"draw": 1, "answer": "7", "votes": 1, "leads": True, "margin": 1, "k": 2},
+        {"draw": 2, "answer": "8", "votes": 1, "leads": False, "margin": 0, "k": 2},
+        {"draw": 4, "answer": "7", "votes": 2, "leads": True, "margin": 1, "k": 2},
+        {"draw": 6, "answer": "7", "votes": 3, "leads": True, "margin": 2, "k": 2},
     ]
     assert world.told("flag") == [
         {"draw": 3, "reason": "empty"},

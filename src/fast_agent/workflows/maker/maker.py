@@ -81,7 +81,7 @@ class Maker(Workflow):
                 f" {config.max_samples}",
                 hint=f"raise `max_samples` well above {k}",
             )
-        heard = _Heard(turn)
+        heard = _Heard(turn, k)
         verdict = await hold_vote(draw, k=k, max_samples=config.max_samples, hear=heard)
         winner = self._winner(verdict, heard)
         if not verdict.converged:
@@ -121,8 +121,9 @@ class Maker(Workflow):
 class _Heard:
     """Tells of each draw in its order, and counts the flags."""
 
-    def __init__(self, turn: WorkflowTurn) -> None:
+    def __init__(self, turn: WorkflowTurn, k: int) -> None:
         self._turn = turn
+        self._k = k
         self._flags: Counter[str] = Counter()
 
     @property
@@ -143,6 +144,7 @@ class _Heard:
             votes=tally.votes[sample.key],
             leads=sample.key == tally.leader,
             margin=tally.margin,
+            k=self._k,
         )
 
 
