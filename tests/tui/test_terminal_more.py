@@ -297,6 +297,48 @@ def test_a_plan_is_a_checklist_until_the_turn_ends(project: Path, write_card: Wr
         assert not any("○" in row for row in rows)
 
 
+@pytest.mark.spec("T-W5.1")
+def test_an_agent_at_work_is_watched(project: Path, write_card: WriteCard) -> None:
+    pipe = holding_tool(project)
+    call = {"name": "agent__critic", "arguments": {"message": "look"}}
+    words = "the first line\nI read\x1b[2J the draft"
+    scripts = {
+        "lead": ({"text": "I ask", "call": call}, {"text": "the end"}),
+        "critic": ({"text": words, "call": {"name": "hold"}}, {"text": "it is fine"}),
+    }
+    for name, said in scripts.items():
+        (project / f"{name}.yaml").write_text(json.dumps({"steps": said}))
+    model = "model: scripted?file=../"
+    write_card("cards/lead.md", f"agents: [critic]\ndefault: true\n{model}lead.yaml")
+    write_card("cards/critic.md", f"function_tools: ['../f.py:hold']\n{model}critic.yaml")
+    with Terminal("go", "--card", "cards", columns=120, rows=40) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("/watch critic")
+        terminal.wait_for("no other agent is at work")
+        terminal.line("go")
+        terminal.wait_for_screen("hold")
+        terminal.line("/watch")
+        terminal.wait_for("• critic")
+        terminal.line("/watch writer")
+        terminal.wait_for("no agent `writer` is at work")
+        terminal.line("/watch critic")
+        terminal.wait_for_screen("┆ watching critic, Esc goes back")
+        shown = [row for row in terminal.display if row.startswith("┆ ")]
+        assert shown[1:] == ["┆ the first line", "┆ I read<U+001B>[2J the draft"]
+        terminal.send("\x1b")
+        terminal.wait_until(
+            lambda: not any("watching" in row for row in terminal.display), "not watched any more"
+        )
+        assert any("critic" in row for row in terminal.display)
+        terminal.line("/watch critic")
+        terminal.wait_for_screen("┆ watching critic, Esc goes back")
+        pipe.write_text("x")
+        terminal.wait_for("the end", " out")
+        terminal.wait_for_screen(READY)
+        assert not any("watching" in row for row in terminal.display)
+        assert not any("the first line" in row for row in terminal.everything)
+
+
 @pytest.mark.spec("T-K3.2")
 def test_every_key_has_a_command_that_does_the_same(project: Path, write_card: WriteCard) -> None:
     pipe = holding_tool(project)

@@ -11,6 +11,7 @@ from fast_agent.agents.events import (
     ChildFinished,
     ChildStarted,
     ModelAnswered,
+    TextStreamed,
     ToolFinished,
     ToolProgressed,
     ToolStarted,
@@ -20,7 +21,7 @@ from fast_agent.agents.events import (
     WorkflowAdvanced,
 )
 from fast_agent.tools.permission import WRITES_FILES
-from fast_agent.tui.rows import clip, shown, width
+from fast_agent.tui.rows import clip, shown, width, wrap
 from fast_agent.tui.theme import ASCII_SPINNER, SPINNER
 from fast_agent.workflows.workflow_line import workflow_line
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 MAX_ROWS: Final = 8
 _ARGUMENTS: Final = 60
 _ANSWER: Final = 24
+_SAID: Final = 8_000
+"""Most characters kept of what an agent says, for who watches it."""
 _ERROR_LINES: Final = 3
 _SPINNER_SECONDS: Final = 0.25
 MAX_DIFF_LINES: Final = 20
@@ -55,6 +58,8 @@ class _Work:
     lines: int = 0
     tokens: int = 0
     changed: float = 0.0
+    is_agent: bool = False
+    said: str = ""
 
     @property
     def depth(self) -> int:
@@ -177,6 +182,7 @@ class Activity:
 
     Attributes:
         last: The last call.
+        watched: The agent at work whose answer is shown in place of that of the turn, or None.
     """
 
     def __init__(
@@ -195,6 +201,7 @@ class Activity:
         self._columns = columns
         self._motion = motion
         self.last: Detail | None = None
+        self.watched: _Work | None = None
         self._calls: dict[tuple[str, str], _Work] = {}
         self._by_call: dict[str, _Work] = {}
         self._turns: dict[str, _Work | None] = {}
@@ -216,6 +223,7 @@ class Activity:
         self._by_call.clear()
         self._turns.clear()
         self._boards.clear()
+        self.watched = None
         self._counts = _Counts()
 
     def take(self, event: Event) -> list[str]:
@@ -229,6 +237,10 @@ class Activity:
                 self._progressed(origin, call_id, event)
             case ToolFinished(origin=origin, call=call, result=result):
                 return self._tool_finished(origin, call, result)
+            case TextStreamed(origin=origin, text=text):
+                said = self._turns.get(origin.turn_id)
+                if said is not None:
+                    said.said = (said.said + text)[-_SAID:]
             case ModelAnswered(origin=origin, usage=usage):
                 work = self._turns.get(origin.turn_id)
                 if work is not None:
@@ -257,6 +269,28 @@ class Activity:
             case _:
                 pass
         return []
+
+    def agents(self) -> list[str]:
+        """Return the agents that are at work below the turn, as its rows name them."""
+        return [work.label for work in self._tree() if work.is_agent]
+
+    def watch(self, name: str) -> bool:
+        """Show what an agent at work says; returns whether there is one of this name."""
+        found = [work for work in self._tree() if work.is_agent and work.label == name]
+        self.watched = max(found, key=lambda work: work.changed, default=None)
+        return bool(found)
+
+    def watched_rows(self, columns: int, most: int) -> list[str]:
+        """Draw the end of what the watched agent says, below its name."""
+        work, theme = self.watched, self._theme
+        if work is None or most <= 0:
+            return []
+        head = f"watching {theme.strong(work.label)}{theme.dim(', Esc goes back')}"
+        room, most = max(1, columns - 2), most - 1
+        lines = work.said.strip("\n").split("\n")[-most:] if most else []
+        rows = [row for line in lines for row in wrap(shown(line), room)]
+        mark = theme.dim(f"{theme.sign('live')} ")
+        return [mark + row for row in (clip(head, room), *rows[max(0, len(rows) - most) :])]
 
     def rows(self, columns: int, most: int = MAX_ROWS) -> list[str]:
         """Draw what is at work, those that changed last where there is not room for all."""
@@ -327,14 +361,15 @@ class Activity:
         if parent is None:
             self._turns[origin.turn_id] = None
         elif parent in self._by_call:
-            self._turns[origin.turn_id] = self._by_call[parent]
+            work = self._turns[origin.turn_id] = self._by_call[parent]
+            work.is_agent = True
         else:
             self._counts.agents += 1
             now = self._clock()
             above = self._turns.get(parent)
             hidden = above is not None and above.hidden
             self._turns[origin.turn_id] = _Work(
-                shown(origin.agent), "", now, above, hidden, changed=now
+                shown(origin.agent), "", now, above, hidden, changed=now, is_agent=True
             )
 
     def _advanced(self, event: WorkflowAdvanced) -> list[str]:
@@ -357,6 +392,7 @@ class Activity:
 
     def _ended(self, origin: Origin, event: TurnFinished) -> list[str]:
         work = self._turns.pop(origin.turn_id, None)
+        self._unwatch(work)
         if work is None or work in self._calls.values():
             return []
         failed = event.error
@@ -364,6 +400,10 @@ class Activity:
         if work.hidden and failed is None:
             return []
         return self._finished(work, "" if failed is None else failed, failed=failed is not None)
+
+    def _unwatch(self, work: _Work | None) -> None:
+        if work is not None and work is self.watched:
+            self.watched = None
 
     def _tool_started(self, origin: Origin, call: ToolCall) -> None:
         now = self._clock()

@@ -85,6 +85,13 @@ def console_commands(console: Console) -> dict[str, Command]:
             words=(Word("TEXT", required=True, rest=True),),
             busy="now",
         ),
+        Command(
+            name="watch",
+            summary="show what an agent at work says in place of the answer; Esc goes back",
+            act=own.watch,
+            words=(Word("NAME", "agent"),),
+            busy="now",
+        ),
         Command(name="stop", summary="stop the turn that is running", act=own.stop, busy="now"),
         Command(
             name="permissions",
@@ -267,6 +274,19 @@ class _OwnCommands:
         if not self._console.is_busy:
             raise RunError("no turn is running", hint="send the message with Enter")
         self._console.steer(arguments.words[0])
+        return CommandResult()
+
+    async def watch(self, arguments: Arguments, desk: Desk) -> CommandResult:
+        del desk
+        activity, name = self._console.activity, arguments.word()
+        names = activity.agents()
+        if name is None and names:
+            return CommandResult(text="\n".join(f"- `{one}`" for one in names))
+        if not names:
+            raise RunError("no other agent is at work")
+        if name is None or not activity.watch(name):
+            at_work = ", ".join(f"`{one}`" for one in names)
+            raise RunError(f"no agent `{name}` is at work", hint=f"at work: {at_work}")
         return CommandResult()
 
     async def stop(self, arguments: Arguments, desk: Desk) -> CommandResult:

@@ -166,6 +166,9 @@ class ConsoleKeys:
             return True
         if self._console.editor.leave_insertion():
             return True
+        if self._console.activity.watched is not None:
+            self._console.activity.watched = None
+            return True
         if self._console.is_busy:
             self._console.stop()
             return True

@@ -63,7 +63,12 @@ class LiveArea:
             left = max(0, left - len(above))
         waiting = self._waiting_rows(columns)[: max(0, left)]
         work = self._work_rows(columns, max(0, min(MAX_WORK_ROWS, left - len(waiting))))
-        tail = self._console.scroll.tail(columns, max(0, left - len(waiting) - len(work)))
+        rest = max(0, left - len(waiting) - len(work))
+        activity = self._console.activity
+        if activity.watched is None:
+            tail = self._console.scroll.tail(columns, rest)
+        else:
+            tail = activity.watched_rows(columns, rest)
         before = [*tail, *work, *waiting, *above]
         return [*before, *editor, *menu, *status], (len(before) + caret[0], caret[1])
 
