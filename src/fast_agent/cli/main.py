@@ -34,8 +34,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     An interrupt ends it with status 130; SIGTERM and SIGHUP end it alike, with 143 and 129.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
-    with ended_by_signals():
-        _run(given)
+    try:
+        with ended_by_signals():
+            _run(given)
+    except SystemExit as error:
+        if arguments is None and isinstance(error.code, int | None):
+            _leave(error.code or 0)
+        raise
+
+
+def _leave(status: int) -> None:
+    """End the process at once if threads of Temporal's library could crash its ordinary end.
+
+    They take the interpreter's lock while it is torn down, and end about one command in a hundred
+    with a segmentation fault after everything was done.
+    """
+    if "temporalio.bridge.temporal_sdk_bridge" in sys.modules:
+        from contextlib import suppress
+
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):  # closed, broken or missing
+                stream.flush()
+        os._exit(status)
 
 
 def _run(given: list[str]) -> None:

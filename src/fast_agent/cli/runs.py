@@ -5,24 +5,36 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Final, TypeVar
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from fast_agent.cli import options
-from fast_agent.cli.output import standard_output
+from fast_agent.cli.output import hide_in_errors, standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import AsyncGenerator, Coroutine
     from pathlib import Path
 
     from fast_agent.engine.embedded import EmbeddedRuns
-    from fast_agent.engine.engine import RunFacts, RunState
+    from fast_agent.engine.engine import RunFacts, Runs, RunState, StepFacts
 
 T = TypeVar("T")
 
 _RUN: Final = click.argument("run_id", metavar="RUN")
 
+_ENGINE: Final = options.together(
+    click.option(
+        "--engine",
+        type=click.Choice(["embedded", "temporal"]),
+        default="embedded",
+        show_default=True,
+        help="Runs of this machine, or those of a Temporal server.",
+    ),
+    options.TEMPORAL_ADDRESS,
+    options.CONFIG_PATH,
+)
 
 _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
 
@@ -33,7 +45,7 @@ def command(ctx: click.Context) -> None:
     """List, show, watch, cancel, resume and export the runs of batches.
 
     RUN is the id of a run, or a unique beginning of it. Runs are kept in the directory `runs` of
-    the home directory of fast-agent, one file a batch.
+    the home directory of fast-agent, one file a batch; with --engine temporal, by the server.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_runs)
@@ -51,11 +63,13 @@ def command(ctx: click.Context) -> None:
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True,
               help="Most runs.")  # fmt: skip
 @_JSON
+@_ENGINE
 def list_runs(
     name: str = "",
     states: tuple[RunState, ...] = (),
     limit: int = 100,
     as_json: bool = False,
+    **carrier: Any,
 ) -> None:
     """List runs, those of the batch that changed last first."""
     from fast_agent.cli.runs_view import render_runs, run_json
@@ -63,7 +77,8 @@ def list_runs(
 
     async def found() -> list[RunFacts]:
         wanted = RunFilter(name, frozenset(states), limit)
-        return [facts async for facts in _runs().runs(wanted)]
+        async with _carried(**carrier) as runs:
+            return [facts async for facts in runs.runs(wanted)]
 
     listed = _wait(found())
     if as_json:
@@ -76,13 +91,17 @@ def list_runs(
 @_RUN
 @click.option("--trace", is_flag=True, help="Draw when each step ran.")
 @_JSON
-def show(run_id: str, trace: bool, as_json: bool) -> None:
+@_ENGINE
+def show(run_id: str, trace: bool, as_json: bool, **carrier: Any) -> None:
     """Show a run and its steps."""
     from fast_agent.cli.runs_view import render_run, render_trace, run_json, step_json
 
-    runs = _runs()
-    facts = _wait(runs.find(run_id))
-    steps = _wait(runs.steps(facts.id))
+    async def found() -> tuple[RunFacts, list[StepFacts]]:
+        async with _carried(**carrier) as runs:
+            facts = await runs.find(run_id)
+            return facts, list(await runs.steps(facts.id))
+
+    facts, steps = _wait(found())
     if as_json:
         _print_json({**run_json(facts), "steps": [step_json(step) for step in steps]})
         return
@@ -93,31 +112,38 @@ def show(run_id: str, trace: bool, as_json: bool) -> None:
 @command.command()
 @_RUN
 @_JSON
-def tail(run_id: str, as_json: bool) -> None:
+@_ENGINE
+def tail(run_id: str, as_json: bool, **carrier: Any) -> None:
     """Print the steps of a run as they happen, until it ends."""
     from fast_agent.cli.runs_view import event_json, render_event
 
-    out, runs = standard_output(), _runs()
+    out = standard_output()
 
     async def follow() -> None:
-        facts = await runs.find(run_id)
-        async for event in runs.tail(facts.id):
-            shown = json.dumps(event_json(event)) if as_json else render_event(event)
-            out.write_facts(f"{shown}\n")
+        async with _carried(**carrier) as runs:
+            facts = await runs.find(run_id)
+            async for event in runs.tail(facts.id):
+                shown = json.dumps(event_json(event)) if as_json else render_event(event)
+                out.write_facts(f"{shown}\n")
 
     _wait(follow())
 
 
 @command.command()
 @click.argument("run_ids", metavar="RUN…", nargs=-1, required=True)
-def cancel(run_ids: tuple[str, ...]) -> None:
+@_ENGINE
+def cancel(run_ids: tuple[str, ...], **carrier: Any) -> None:
     """Cancel runs; their answered steps are kept."""
-    runs = _runs()
-    for facts in [_wait(runs.find(run_id)) for run_id in run_ids]:
-        if _wait(runs.cancel(facts.id)):
-            standard_output().line(f"{facts.id}: cancelled")
-        else:
-            standard_output().line(f"{facts.id}: it has ended already, {facts.state}")
+
+    async def cancel_all() -> None:
+        async with _carried(**carrier) as runs:
+            for facts in [await runs.find(run_id) for run_id in run_ids]:
+                if await runs.cancel(facts.id):
+                    standard_output().line(f"{facts.id}: cancelled")
+                else:
+                    standard_output().line(f"{facts.id}: it has ended already, {facts.state}")
+
+    _wait(cancel_all())
 
 
 @command.command()
@@ -131,12 +157,21 @@ def cancel(run_ids: tuple[str, ...]) -> None:
 )
 @click.option("--trust", is_flag=True, help="Let everything found act in this run.")
 @options.quiet("Print nothing but errors.")
-def resume(name: str, from_step: int | None, trust: bool, quiet: bool) -> None:
+@_ENGINE
+def resume(
+    name: str, from_step: int | None, trust: bool, quiet: bool, engine: str, **carrier: Any
+) -> None:
     """Go on with a run, or with all of a batch, where it stopped.
 
     A failed or cancelled run is started again: what was answered is not asked again. The run
-    continues with the cards it began with; with --from, with those of now.
+    continues with the cards it began with; with --from, with those of now. With --engine temporal,
+    NAME is a run, and workers go on with it.
     """
+    if engine == "temporal":
+        if from_step is not None or trust:
+            raise click.UsageError("--from and --trust are for runs of this machine")
+        _wait(_resume_at_server(name, **carrier))
+        return
     from fast_agent.cli.batch_run import resumed
 
     runs = _runs()
@@ -198,6 +233,38 @@ def prune(older_than: float) -> None:
     """Delete batches whose runs all ended, and in which nothing happened for so long."""
     deleted = _wait(_runs().prune(time.time() - older_than))
     standard_output().line(f"{deleted:,} run{'' if deleted == 1 else 's'} deleted")
+
+
+async def _resume_at_server(name: str, **carrier: Any) -> None:
+    from fast_agent.engine.temporal.server_runs import ServerRuns
+
+    async with _carried("temporal", **carrier) as runs:
+        facts = await runs.find(name)
+        if isinstance(runs, ServerRuns) and await runs.resume(facts.id):
+            standard_output().line(f"{facts.id}: resumed")
+        else:
+            standard_output().line(f"{facts.id}: it neither failed nor was cancelled")
+
+
+@asynccontextmanager
+async def _carried(
+    engine: str = "embedded",
+    temporal_address: str | None = None,
+    config_path: Path | None = None,
+) -> AsyncGenerator[Runs]:
+    """Return the runs of an engine."""
+    if engine != "temporal":
+        yield _runs()
+        return
+    from fast_agent.app import FastAgent
+    from fast_agent.cli.temporal import temporal_runs
+
+    program = FastAgent(config_path=config_path)
+    hide_in_errors(program.redact)
+    runs = await temporal_runs(program, temporal_address)
+    from fast_agent.engine.temporal.server_runs import ServerRuns
+
+    yield ServerRuns(runs)
 
 
 def _runs() -> EmbeddedRuns:

@@ -192,7 +192,7 @@ class HumanAnswer:
 
 
 class Runs(Protocol):
-    """The runs an engine carries: read, watched, cancelled and exported from any process."""
+    """The runs an engine carries: read, watched, and cancelled from any process."""
 
     def runs(self, wanted: RunFilter) -> AsyncIterator[RunFacts]:
         """Return runs, those of the newest batch first."""
@@ -227,6 +227,10 @@ class Runs(Protocol):
         """
         ...
 
+
+class KeptRuns(Runs, Protocol):
+    """Runs that are kept on this machine."""
+
     async def export(self, run_id: str) -> Cassette:
         """Return a run as a recording, which `go --replay` reproduces."""
         ...
@@ -240,7 +244,7 @@ class Runs(Protocol):
         ...
 
 
-class Engine(Runs, Protocol):
+class Engine(KeptRuns, Protocol):
     """Carries runs to their end, whichever processes start or end while they run."""
 
     async def start(self, run: RunSpec) -> RunHandle:

@@ -10,13 +10,16 @@ import sys
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.batch_world import BatchWorld, ModelServer
+from tests.engine.batch_world import BatchWorld, ModelServer, Reply, note_and_answer, text_reply
 from tests.engine.temporal.temporal_world import eventually, temporal_world
 from tests.patience import wait_until
 from tests.temporal_server import TemporalServer, why_not
+
+from fast_agent.engine.temporal.server_runs import ServerRuns
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -231,5 +234,89 @@ def test_go_reports_a_server_that_does_not_answer(tmp_path: Path) -> None:
         world = BatchWorld(tmp_path, models.url, 1)
         words = ("--message", "x", "--engine", "temporal", "--temporal-address", "127.0.0.1:1")
         done = fast_agent(world, "go", "--card", "noter.md", "-c", "fastagent.config.yaml", *words)
+    assert done.returncode == 1
+    assert "cannot connect to Temporal at `127.0.0.1:1`" in done.stderr
+
+
+def test_runs_of_a_server_are_listed_shown_cancelled_and_resumed(tmp_path: Path) -> None:
+    is_up = Event()
+
+    def reply(body: dict[str, Any]) -> Reply:
+        if "second" not in json.dumps(body["messages"][0]):
+            return note_and_answer(body)
+        return text_reply("the end") if is_up.is_set() else (401, {}, {})
+
+    with TemporalServer(in_memory=True) as server, ModelServer(reply) as models:
+        world = ClusterWorld(tmp_path, models.url, 1, server)
+        at_server = ("--engine", "temporal", "--temporal-address", server.address)
+        at_server += ("-c", "fastagent.config.yaml")
+
+        def runs(*words: str, status: int = 0) -> str:
+            done = fast_agent(world, "runs", *words, *at_server)
+            assert done.returncode == status, done.stderr
+            return done.stdout + done.stderr
+
+        assert "there are no runs" in runs("list")
+        member = "type: agent\nmodel: generic.m\n"
+        (tmp_path / "first.yaml").write_text(
+            f"{member}instruction: first\nfunction_tools: [tools.py:note]\n"
+        )
+        (tmp_path / "second.yaml").write_text(f"{member}instruction: second\n")
+        (tmp_path / "both.yaml").write_text("type: chain\nsequence: [first, second]\n")
+        cards = ("both.yaml", "first.yaml", "second.yaml")
+        with world.worker():
+            batch = fast_agent(
+                world,
+                *("batch", *cards, "--agent", "both", *at_server, "--quiet"),
+                *("--input", "in.jsonl", "--output", "out.jsonl"),
+            )
+            assert "failed" in runs("list"), batch.stderr
+            (listed,) = json.loads(runs("list", "--state", "failed", "--json"))
+            run_id, asked = listed["id"], sum(models.asked.values())
+            assert (listed["agent"], listed["message"]) == ("both", "item-0")
+            shown = runs("show", run_id[:-1])
+            assert "error: " in shown
+            assert "tool note" in shown
+            assert f"{run_id}: it has ended already, failed" in runs("cancel", run_id)
+            is_up.set()
+            assert f"{run_id}: resumed" in runs("resume", run_id)
+            assert "the run is done" in runs("tail", run_id)
+            # The two requests and the call that were answered are not sent again.
+            assert sum(models.asked.values()) == asked + 1
+            assert world.effects() == {"item-0": 1}
+            found = json.loads(runs("show", run_id, "--json"))
+            assert found["state"] == "done"
+            assert [step["state"] for step in found["steps"]] == ["done"] * 4
+            assert f"{run_id}: it neither failed" in runs("resume", run_id)
+        assert "there is no run `other`" in runs("show", "other", status=1)
+
+
+@pytest.mark.anyio
+async def test_a_run_that_waits_is_shown_as_waiting_and_cancelled(tmp_path: Path) -> None:
+    with TemporalServer(in_memory=True) as server:
+        async with temporal_world(tmp_path, server) as world, world.worker():
+            world.write(one="type: agent\nmodel: passthrough\nhuman_input: true\ninstruction: x\n")
+            run = await world.start("one", '***CALL_TOOL request_human_input {"message": "who?"}')
+            found = ServerRuns(world.runs)
+            await eventually(partial(world.runs.questions, run.id))
+            assert (await found.find(run.id)).state == "waiting"
+            assert await found.cancel(run.id)
+
+            async def is_cancelled() -> bool:
+                return (await found.find(run.id)).state == "cancelled"
+
+            await eventually(is_cancelled)
+            assert await found.resume(run.id)
+            asked = await eventually(partial(world.runs.questions, run.id))
+            await world.runs.answer(run.id, next(iter(asked)), "accept", {"text": "you"})
+            resumed = world.client.get_workflow_handle(run.id)
+            assert (await world.runs.result(resumed)).message.text == "you"
+
+
+def test_runs_report_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    with ModelServer() as models:
+        world = BatchWorld(tmp_path, models.url, 1)
+        words = ("--engine", "temporal", "--temporal-address", "127.0.0.1:1")
+        done = fast_agent(world, "runs", "list", "-c", "fastagent.config.yaml", *words)
     assert done.returncode == 1
     assert "cannot connect to Temporal at `127.0.0.1:1`" in done.stderr

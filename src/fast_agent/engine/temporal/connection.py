@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -106,7 +107,10 @@ async def connect(options: TemporalOptions, store: PartStore, cipher: Cipher | N
                 data_converter=converter,
             )
     except (RuntimeError, RPCError, TimeoutError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else "it does not answer"
+        text = str(error).splitlines()[0] if str(error) else "it does not answer"
+        # The library writes its own types around the reason of the system.
+        system = re.search(r'message: "([^"]+)"', text)
+        reason = system[1] if system else text
         raise ConfigError(
             f"cannot connect to Temporal at `{options.address}`: {reason}",
             hint="check that the server runs, `--temporal-address`, and TLS in `temporal`",

@@ -43,6 +43,9 @@ HEARTBEAT_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 1.0
 """How often a client tries again whose server does not answer."""
 
+_SHOWN_CHARACTERS: Final = 80
+"""How much of a message lists of runs show."""
+
 _LOOK_SECONDS: Final = 15.0
 """How long a model that had its own workers is assumed to have them."""
 
@@ -162,7 +165,9 @@ class TemporalRuns:
             "message": self.redactor.redacted(message_to_wire(message)),
             "schema": schema,
         }
-        return await self._started(run_id, given, {"agent": agent, **(memo or {})})
+        text = self.redactor.redact(" ".join(message.text.split())[:_SHOWN_CHARACTERS])
+        shown = {"agent": agent, "message": text, **(memo or {})}
+        return await self._started(run_id, given, shown)
 
     async def converse(self, run_id: str, edition: Pinned, agent: str) -> WorkflowHandle[Any, Any]:
         """Start a conversation, whose turns are asked for by updates.

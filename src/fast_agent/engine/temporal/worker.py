@@ -84,6 +84,7 @@ _NOT_YET: Final = frozenset(
         RPCStatusCode.RESOURCE_EXHAUSTED,
     }
 )
+_PLACE: Final = ("turn", "kind", "name", "number", "asked")
 _BEATS: Final = 3
 """Heartbeats in the time after which a worker counts as dead."""
 
@@ -307,7 +308,11 @@ class StepActivities:
             raise _failure(error, info.attempt) from error
         if answer is None:
             return {"elsewhere": True}
-        return {"gave": answer.gave, "pieces": dict(answer.pieces)}
+        said: dict[str, Any] = {"gave": answer.gave, "pieces": dict(answer.pieces)}
+        if info.is_local:
+            # The history does not hold what a local activity was given.
+            said["place"] = {name: given[name] for name in _PLACE}
+        return said
 
     async def _parts(self, step: DescribedStep) -> Mapping[str, JsonValue]:
         """Keep the new parts of a question, and return all it names.
