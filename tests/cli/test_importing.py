@@ -41,6 +41,9 @@ def test_a_project_is_imported_and_runs(run: Run) -> None:
     assert run("check", str(card.parent)).code == 0
     answer = run("go", "--card", str(card.parent), "--model", "passthrough", "--message", "hello")
     assert answer.out == "hello\n"
+    assert "then fast-agent go\n" in ran.err
+    elsewhere = run("import", ".", "--output", "cards")
+    assert "then fast-agent go --card cards\n" in elsewhere.err
     card.write_text("mine")
     refused = run("import", ".")
     assert refused.code == 1

@@ -118,4 +118,5 @@ def _print_list(plan: Import, written: list[Path], *, dry_run: bool) -> None:
     if not dry_run and not written:
         standard_error().line("everything was there already, so nothing was written")
     elif not dry_run and plan.cards:
-        standard_error().line(f"next: fast-agent check {plan.output}, then fast-agent go")
+        cards = "" if plan.output == AGENT_CARDS else f" --card {plan.output}"
+        standard_error().line(f"next: fast-agent check {plan.output}, then fast-agent go{cards}")

@@ -11,6 +11,8 @@ import click
 from fast_agent.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fast_agent.resources.skill.install import SkillFolder
 
 _PROJECT = Path(".agents/skills")
@@ -33,17 +35,23 @@ def command() -> None:
 def search(source: Path, words: tuple[str, ...]) -> None:
     """List the skills of SOURCE, a directory or a Git checkout, that have all WORDS in them."""
     from fast_agent.cli.output import standard_output
+    from fast_agent.cli.report import report_note
     from fast_agent.errors import ResourceError
     from fast_agent.resources.skill.install import describe, skills_below
     from fast_agent.text.visible import visible
 
     if not source.is_dir():
         raise ResourceError(f"`{source}` is not a directory")
-    for name, folder in sorted(skills_below(source).items()):
-        about = describe(folder)
-        text = f"{name} {about}".casefold()
-        if all(word.casefold() in text for word in words):
-            standard_output().line(f"{name}  {visible(about)}")
+    found = {name: describe(folder) for name, folder in sorted(skills_below(source).items())}
+    fitting = [name for name, about in found.items() if _has_all(f"{name} {about}", words)]
+    for name in fitting:
+        standard_output().line(f"{name}  {visible(found[name])}")
+    if not fitting:
+        report_note(f"none of {len(found)} skills of `{source}` has these words")
+
+
+def _has_all(text: str, words: Iterable[str]) -> bool:
+    return all(word.casefold() in text.casefold() for word in words)
 
 
 @command.command("list")
@@ -51,9 +59,14 @@ def search(source: Path, words: tuple[str, ...]) -> None:
 def list_installed(user: bool) -> None:
     """List the skills that were added, and where each is from."""
     from fast_agent.cli.output import standard_output
+    from fast_agent.cli.report import report_note
 
-    for name, one in sorted(_folder(user).installed().items()):
+    folder = _folder(user)
+    installed = folder.installed()
+    for name, one in sorted(installed.items()):
         standard_output().line(f"{name}  {one.source}  {one.digest}")
+    if not installed:
+        report_note(f"no skill was added to `{folder.place}`")
 
 
 @command.command("add")

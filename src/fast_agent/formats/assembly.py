@@ -47,6 +47,7 @@ _SKILL_PLACES: Final = (
     "skills",
 )
 _ORDER: Final = {item.name: number for number, item in enumerate(FIELDS)}
+_SERVER_FIELDS: Final = ("tools", "mcpServers", "mcp-servers", "mcp_servers", "toolsets")
 _LITERAL: Final = frozenset({"mcp_connect"})
 """Fields in which `${NAME}` means a variable."""
 
@@ -217,7 +218,7 @@ def _resolve_servers(draft: Draft, around: Surroundings) -> None:
             _lose(
                 draft,
                 f"no MCP server `{name}` is described in the files",
-                _server_keys(draft),
+                _server_keys(draft, name),
                 f"describe it under `mcp.servers.{name}` of the configuration, and write"
                 f" `servers: [{name}]` in the card",
             )
@@ -244,10 +245,12 @@ def _find_tool_sets(draft: Draft, around: Surroundings) -> None:
             draft.servers.setdefault(server, ["*"])
 
 
-def _server_keys(draft: Draft) -> Keys:
+def _server_keys(draft: Draft, server: str) -> Keys:
+    """Return the field that names a server."""
     values = draft.file.fields(draft.keys).values
-    name = next((name for name in ("tools", "mcpServers", "toolsets") if name in values), None)
-    return draft.keys if name is None else (*draft.keys, name)
+    fields = [name for name in _SERVER_FIELDS if name in values]
+    naming = [name for name in fields if _slug(server) in _slug(str(values[name]))]
+    return (*draft.keys, *(naming or fields)[:1])
 
 
 def _match(name: str, known: Collection[str]) -> str | None:
@@ -367,6 +370,7 @@ def _reaches(calls: Mapping[str, set[str]], start: str, goal: str) -> bool:
 
 def _card(draft: Draft, names: _Names, around: Surroundings) -> ImportedCard:
     _drop_unknown(draft)
+    _move_paths(draft, around)
     _add_prompt_files(draft, around)
     _add_project(draft, around)
     text = card_text(draft)
@@ -387,6 +391,36 @@ def _drop_unknown(draft: Draft) -> None:
     for name in [name for name in draft.values if name not in own]:
         del draft.values[name]
         _lose(draft, f"a card has no `{name}`, which this agent needs", draft.keys)
+
+
+def _move_paths(draft: Draft, around: Surroundings) -> None:
+    """Make the paths of a card lead from its new directory to where they led."""
+    beside = os.path.dirname(draft.file.path)  # noqa: PTH120 - joined as text below
+    for name in draft.values if draft.is_card else ():
+        holds = FIELD_NAMED[name].holds
+        if holds not in {"path", "function"}:
+            continue
+        old = draft.values[name]
+        moved = _moved(old, beside, around.output, is_function=holds == "function")
+        if moved != old:
+            draft.values[name] = moved
+            told = f"the paths of `{name}` start at the new place of the card"
+            draft.file.note(rules.ADAPTED_FIELD, told, (*draft.keys, name), None)
+
+
+def _moved(value: JsonValue, beside: str, output: Path, *, is_function: bool) -> JsonValue:
+    if isinstance(value, list | tuple):
+        return [_moved(item, beside, output, is_function=is_function) for item in value]
+    if isinstance(value, Mapping):
+        return {
+            key: _moved(item, beside, output, is_function=is_function)
+            for key, item in value.items()
+        }
+    if not isinstance(value, str) or value.startswith(("/", "~", "$")) or "://" in value:
+        return value
+    path, colon, function = value.rpartition(":") if is_function else (value, "", "")
+    way = os.path.relpath(os.path.join(beside, path), output)  # noqa: PTH118 - text, as written
+    return value if way == os.path.normpath(path) else f"{Path(way).as_posix()}{colon}{function}"
 
 
 def _add_prompt_files(draft: Draft, around: Surroundings) -> None:

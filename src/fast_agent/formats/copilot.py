@@ -20,7 +20,7 @@ _WITHOUT = {
     ),
     "target": ("where the agent is shown", "a card is shown wherever it is loaded"),
     "infer": ("an older `disable-model-invocation`", "leave the agent out of `agents` of others"),
-    "advancedOptions": ("options of the editor", None),
+    "advancedOptions": ("options of the editor", "write `request_params` in the card"),
     "github": ("settings of GitHub", "say in the instruction what it may do there"),
     "hooks": ("it runs commands around tool calls", "write `tool_hooks` with Python functions"),
     "mode": ("an older field, which is ignored there", None),

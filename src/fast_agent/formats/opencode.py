@@ -108,7 +108,7 @@ def _read(
         _take_prompt_file(draft, (*fields.keys, "prompt"))
     draft.has_project = True
     named = fields.text("name") if fields.has("name") else None
-    draft.name = name or named or ""
+    draft.name = name or named or agent_name(file.path)
     draft.describe(fields, "description")
     draft.take_model(fields, effort="reasoningEffort")
     draft.request(fields, "temperature", "temperature", above=-1)

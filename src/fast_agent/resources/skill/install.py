@@ -97,7 +97,7 @@ class SkillFolder:
             ResourceError: The source holds no such skill, an archive has another digest, or a skill
                 is there already. Nothing was copied.
         """
-        whole = source.absolute()
+        whole = Path(os.path.abspath(source))  # noqa: PTH100 - without `..`, links as they are
         archive = _check_archive(whole, digest)
         with _opened(whole) as root:
             found = skills_below(root)
