@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import distribution
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,6 +27,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode, get_current_span
+from tests.engine.batch_world import (
+    BatchWorld,
+    ModelServer,
+    Reply,
+    note_and_answer,
+    run_command,
+)
 from tests.own_home import own_home
 
 from fast_agent import FastAgent
@@ -352,3 +363,38 @@ def test_a_served_call_continues_the_trace_of_its_client(
     continued = isinstance(given, str) and given.startswith("00-")
     assert (turn.trace_id == b"\xab" * 16) is continued
     assert turn.parent_span_id == (b"\xcd" * 8 if continued else b"")
+
+
+def test_a_run_that_continues_is_linked_to_the_trace_it_began_in(
+    tmp_path: Path, collector: tuple[str, dict[str, list[bytes]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, taken = collector
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    killing: list[subprocess.Popen[str]] = []
+    ready = Event()
+
+    def reply(body: dict[str, Any]) -> Reply:
+        ready.wait(60)
+        if body["messages"][-1]["role"] == "tool" and killing:
+            killing.pop().kill()
+        return note_and_answer(body)
+
+    with ModelServer(reply) as server:
+        world = BatchWorld(tmp_path, server.url, 1)
+        killed = world.start("--quiet")
+        killing.append(killed)
+        ready.set()
+        killed.communicate(timeout=60)
+        assert killed.returncode == -signal.SIGKILL
+        with closing(sqlite3.connect(world.store())) as store:
+            ((kept,),) = store.execute("SELECT gave FROM step WHERE name='trace'").fetchall()
+        _, trace_id, span_id, _ = json.loads(kept).split("-")
+        taken.clear()
+        world.run("--quiet")
+        (run,) = json.loads(run_command(world, "runs", "list", "--json").stdout)
+        exported = run_command(world, "runs", "export", run["id"], "-o", "run.jsonl").stdout
+        run_command(world, *shlex.split(exported)[1:])
+    turn = next(one for one in _spans_of(taken) if one.name == "invoke_agent noter")
+    (link,) = turn.links
+    assert (link.trace_id.hex(), link.span_id.hex()) == (trace_id, span_id)
+    assert turn.trace_id != link.trace_id

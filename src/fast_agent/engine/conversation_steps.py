@@ -320,7 +320,9 @@ class _TurnStore:
     ) -> None:
         """Write a step, or hold it back; see `RunStore.write_step`."""
         if not self._is_there:
-            is_answered = any(one[2] != BEGUN and one[0].kind != "order" for one in self._waiting)
+            is_answered = any(
+                one[2] != BEGUN and one[0].kind not in {"order", "id"} for one in self._waiting
+            )
             if state != BEGUN or not (is_answered or key.kind != "model"):
                 self._waiting.append((key, asked, state, gave, used))
                 return

@@ -13,14 +13,14 @@ from fast_agent.errors import FastAgentError, RunError, ToolError
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import difference, raised
 from fast_agent.steps.parts import spread
-from fast_agent.steps.steps import NullSteps, PlacedSteps, Places
+from fast_agent.steps.steps import Key, NullSteps, PlacedSteps, Places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fast_agent.engine.run_store import RunRow, RunStore, StepRow, StepStore
     from fast_agent.steps.parts import Parts, StepRedactor
-    from fast_agent.steps.steps import Codec, Key, Kind, Step, Work
+    from fast_agent.steps.steps import Codec, Kind, Step, Work
     from fast_agent.text.json_value import JsonValue
 
 T = TypeVar("T")
@@ -30,6 +30,9 @@ PATIENCE: Final = 30.0
 
 _WITH_BEGIN: Final = frozenset({"model", "tool", "write"})
 """Kinds whose start is stored, since asking again costs money or has effects."""
+
+_TRACE: Final = Key("", "id", "trace", 1)
+"""Where a run keeps the trace of its first life."""
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 _SORTED_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
@@ -330,6 +333,14 @@ class DurableSteps(PlacedSteps):
             gave = _json(self._redactor.redact(seen))
             self._store.write_step(self._run, key, "null", DONE, gave)
         return seen
+
+    def former_trace(self, current: str) -> str | None:
+        """Return the trace of the run's first life, or keep the first one."""
+        known = self._known.get(_TRACE)
+        if known is None:
+            self._store.write_step(self._run, _TRACE, "null", DONE, _json(current))
+            return None
+        return str(json.loads(known.gave or '""'))
 
     def fact(self, name: str, value: Callable[[], str]) -> str:
         """Return what is true: facts belong to the runtime, not to one of its runs."""

@@ -239,6 +239,14 @@ class Steps(Protocol):
         """
         ...
 
+    def former_trace(self, current: str) -> str | None:
+        """Return the trace of the first life of a run that continues; None in its first.
+
+        Args:
+            current: The trace of this life, as a `traceparent`.
+        """
+        ...
+
 
 @dataclass(slots=True)
 class Place:
@@ -429,6 +437,10 @@ class NullSteps:
         """Return a fresh id."""
         return fresh()
 
+    def former_trace(self, current: str) -> str | None:
+        """Return None: there is one life."""
+        del current
+
 
 NULL_STEPS: Final = NullSteps()
 """The steps of every run that is neither recorded, replayed nor durable."""
@@ -467,6 +479,11 @@ class PlacedSteps(ABC):
     def top(self) -> Place:
         """The place outside of all turns."""
         return self.places.top
+
+    def former_trace(self, current: str) -> str | None:
+        """Return None where traces are not kept; see `Steps.former_trace`."""
+        del current
+        return None
 
     @property
     def replays(self) -> bool:

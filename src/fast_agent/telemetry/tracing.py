@@ -22,6 +22,7 @@ from fast_agent.agents.events import (
     TurnFinished,
     TurnStarted,
 )
+from fast_agent.steps.steps import here
 from fast_agent.telemetry import has_provider
 
 if TYPE_CHECKING:
@@ -127,7 +128,9 @@ class Tracing:
         if self._content:
             attributes[self._attributes["input"]] = self._messages(event.message)
         name = f"{attributes[self._attributes['operation']]} {origin.agent}"
-        self._turns[origin.turn_id] = self._open(name, attributes)
+        self._turns[origin.turn_id] = turn = self._open(name, attributes)
+        if origin.parent_call_id is None:
+            _link_to_former_life(turn.span)
 
     def _end_turn(self, event: TurnFinished) -> None:
         origin = event.origin
@@ -271,6 +274,22 @@ class Tracing:
 
     def _json(self, value: object) -> str:
         return self._redact(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _link_to_former_life(span: Span) -> None:
+    """Link the turn of a run that continues to the trace in which the run began."""
+    from opentelemetry.context import Context
+    from opentelemetry.trace import get_current_span
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    if not span.is_recording():
+        return
+    context = span.get_span_context()
+    current = f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
+    former = here().steps.former_trace(current)
+    if former is not None:
+        found = TraceContextTextMapPropagator().extract({"traceparent": former}, Context())
+        span.add_link(get_current_span(found).get_span_context())
 
 
 @asynccontextmanager
