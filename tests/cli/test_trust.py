@@ -589,6 +589,34 @@ def test_what_is_approved_is_readable_in_whole(
         assert secret not in shown
 
 
+@pytest.mark.spec("TR-Q3.whole", "TR-G3.1a")
+@pytest.mark.parametrize("command", ["go", "test"])
+def test_the_line_on_what_is_left_out_is_readable_in_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    root = tmp_path / "work"
+    outside = tmp_path / KEY_LIKE
+    outside.mkdir()
+    (outside / "said.md").write_text("---USER\nhi\n")
+    cards = root / ".fast-agent/agent-cards"
+    cards.mkdir(parents=True)
+    (cards / "ann.md").write_text("---\nmodel: passthrough\ndefault: true\n---\nHi.\n")
+    reads = f"messages: {outside}/said.md"
+    (cards / "bob.md").write_text(f"---\nmodel: passthrough\n{reads}\n---\nHi.\n")
+    (root / "skills").symlink_to(outside)
+    (root / "fastagent.config.yaml").write_text(f"skills: {{directories: ['{outside}']}}\n")
+    case = {"name": "one", "message": "hi", "live": True, "agent": "ann"}
+    tests = {"cards": [".fast-agent/agent-cards"], "cases": [case]}
+    (root / "one.test.yaml").write_text(json.dumps(tests))
+    monkeypatch.setenv("MY_SECRET", KEY_LIKE)
+    arguments = {"go": ("go", "-m", "hi"), "test": ("test",)}
+    done = said_in(root, *arguments[command])
+    told = [line for line in done.stderr.splitlines() if " is left out: " in line]
+    assert told, done
+    assert any(str(outside) in line for line in told), done
+    assert "<<secret>>" not in done.stderr
+
+
 def said_in(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """What the command says in a directory, without a terminal."""
     return subprocess.run(

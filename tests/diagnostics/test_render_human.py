@@ -35,6 +35,18 @@ def test_one_problem() -> None:
     )
 
 
+def test_a_message_of_several_lines_passes_for_no_problem_of_its_own() -> None:
+    problem = Diagnostic("FA802", "left out\nerror[FA101]: forged\x1b[2J", "", hint="one\n  two")
+    assert render_human([problem]) == (
+        "error[FA802]: left out\n"
+        "  error[FA101]: forged<U+001B>[2J\n"
+        "hint: one\n"
+        "        two\n"
+        "\n"
+        "1 error\n"
+    )
+
+
 def test_nothing_is_nothing() -> None:
     assert render_human([]) == ""
     assert summarize([]) == "no problems"

@@ -6,11 +6,13 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.tui.terminal_world import COMMAND, Terminal
+from tests.whole_file import write_whole
 
 from fast_agent.sessions.store import SessionStore
 
@@ -134,8 +136,6 @@ def test_from_python(project: Path, runner: str, call: str) -> None:
 
 
 def test_without_a_terminal_interactive_is_an_error(project: Path) -> None:
-    import subprocess
-
     (project / "program.py").write_text(
         "import asyncio\nfrom fast_agent import FastAgent\n"
         "asyncio.run(FastAgent('x').interactive())\n"
@@ -160,6 +160,63 @@ def test_cards_are_reloaded_when_their_files_change(project: Path, write_card: W
         terminal.wait_for("AgentCards not reloaded", "did you mean `name`?")
         terminal.line("#bob again")
         terminal.wait_until(lambda: sum("bob ─" in row for row in terminal.everything) == 2, "bob")
+
+
+@pytest.mark.spec("TR-G4.2a", "TR-G9.1a", "TR-G9.1b", "T-B4.2")
+def test_a_found_skill_that_changes_under_a_watch_waits_for_the_yes(
+    project: Path, write_card: WriteCard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A skill, a server and a card of a project change while the program runs: nothing acts."""
+    home = tmp_path / "strangers"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("FAST_AGENT_HOME", str(home / ".fast-agent"))
+    write_card("cards/ann.md", "default: true", "shell: true", "model: passthrough")
+    found = ".fast-agent/agent-cards/bob.md"
+    write_card(found, "model: passthrough")
+    skill = project / ".claude/skills/knit/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    text = "---\nname: knit\ndescription: Knits.\n---\nKnit {}.\n"
+    write_whole(skill, text.format("socks"))
+    given = ("--card", "cards")
+    subprocess.run([COMMAND, "trust", "--yes", *given], check=True, capture_output=True)
+    load = '***CALL_TOOL load_skill {"name": "knit"}'
+    with Terminal("go", *given, "--watch", columns=200) as terminal:
+
+        def answers(count: int) -> None:
+            done = " out"
+            terminal.wait_until(
+                lambda: sum(done in row for row in terminal.everything) >= count, f"answer {count}"
+            )
+
+        def shows(text: str) -> int:
+            return sum(text in row for row in terminal.everything)
+
+        terminal.wait_for(READY)
+        assert shows("skill `knit`") == 0
+        terminal.line(load)
+        terminal.wait_for("Knit socks.")
+        answers(1)
+        write_whole(skill, text.format("bombs"))
+        terminal.line(load)
+        terminal.wait_for("skill `knit` is left out", "; `/trust` shows and allows it")
+        answers(2)
+        terminal.line(load)
+        answers(3)
+        assert shows("Knit bombs.") == 0
+        assert shows("skill `knit` is left out") == 1
+        write_card(found, "model: passthrough", "shell: true")
+        terminal.wait_for("AgentCards not reloaded", "`bob` is left out", "/trust")
+        terminal.line("#bob still here")
+        answers(4)
+        assert shows("any command the model chooses") == 1
+        terminal.line("/trust")
+        terminal.wait_for("changed since")
+        assert shows("Knit bombs.") == 0
+        terminal.line("/trust yes")
+        terminal.wait_for("AgentCards reloaded")
+        terminal.line(load)
+        terminal.wait_for("Knit bombs.")
 
 
 @pytest.mark.spec("T-B4.2", "T-C0.2")

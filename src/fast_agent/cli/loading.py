@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
-from fast_agent.cli.report import report_note
+from fast_agent.cli.report import report_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,7 @@ def load_cards(
         optional=found,
     )
     for line in program.admission.decisions.lines():
-        report_note(line)
+        report_left_out(line)
 
 
 def expect_cards(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import TextIO
+from typing import TextIO, cast
 
 from fast_agent.cli.output import error_stream
 from fast_agent.text.visible import visible
@@ -20,6 +20,14 @@ class _Terminal(logging.StreamHandler[TextIO]):
         super().__init__(error_stream())
         if not tracebacks:
             self.setFormatter(_OneLine())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record; nothing is hidden of what says what waits for an approval."""
+        whole = getattr(self.stream, "whole", None) if hasattr(record, "is_whole") else None
+        if callable(whole):
+            print(self.format(record), file=cast("TextIO", whole()), flush=True)
+        else:
+            super().emit(record)
 
 
 class _OneLine(logging.Formatter):

@@ -60,6 +60,11 @@ def report_note(text: str) -> None:
     standard_error().line(_printable(text))
 
 
+def report_left_out(text: str) -> None:
+    """Print a line on what waits for an approval: nothing of it is hidden, so that it is read."""
+    standard_error().write_whole(f"{_printable(text)}\n")
+
+
 def _printable(text: str) -> str:
     from fast_agent.text.visible import visible
 

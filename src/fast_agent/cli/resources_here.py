@@ -51,7 +51,7 @@ def resources_here(environ: Mapping[str, str] | None = None) -> ResourcesHere:
         return ResourcesHere()
     from fast_agent.app import FastAgent
     from fast_agent.cli.loading import expect_cards
-    from fast_agent.cli.report import report_note
+    from fast_agent.cli.report import report_left_out
     from fast_agent.resources.guide.file import configured_guide
 
     program = FastAgent(cwd=here, environ=environ)
@@ -61,7 +61,7 @@ def resources_here(environ: Mapping[str, str] | None = None) -> ResourcesHere:
     guide = configured_guide(program.settings)
     program.admission.decisions.decide()
     for line in program.admission.decisions.lines():
-        report_note(line)
+        report_left_out(line)
     return ResourcesHere(
         guide,
         program.admission.skills,

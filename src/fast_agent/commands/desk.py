@@ -74,6 +74,7 @@ class Desk:
         waiting: Callable[[], Mapping[str, AgentConfig]] | None = None,
     ) -> None:
         self.program = program
+        program.admission.decisions.has_commands = True
         self.app = app
         self.watch = watch
         self.notify = notify

@@ -48,5 +48,6 @@ def failure(error: FastAgentError) -> CommandResult:
         return CommandResult(text=fenced(render_human(error.diagnostics)), failed=True)
     text = "\n".join(visible(line) for line in error.message.splitlines())
     if error.hint:
-        text = f"{text}\nhint: {visible(error.hint)}"
+        hint = "\n".join(visible(line) for line in error.hint.splitlines())
+        text = f"{text}\nhint: {hint}"
     return CommandResult(text=text, failed=True)

@@ -87,7 +87,10 @@ def render_cards(facts: Iterable[CardFact]) -> str:
 def _block(diagnostic: Diagnostic, *, color: bool, width: int) -> list[str]:
     severity = diagnostic.severity
     label = f"{severity}[{diagnostic.code}]"
-    lines = [f"{_paint(label, _COLORS[severity], on=color)}: {visible(diagnostic.message)}"]
+    first, *more = diagnostic.message.split("\n")
+    lines = [f"{_paint(label, _COLORS[severity], on=color)}: {visible(first)}"]
+    # Indented, so that no text of a file passes for a problem of its own.
+    lines += [f"  {visible(line)}".rstrip() for line in more]
     if diagnostic.path:
         lines.append(f"  --> {place(diagnostic.path, diagnostic.span)}")
     if diagnostic.span is not None and diagnostic.source_line is not None:

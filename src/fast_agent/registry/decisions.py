@@ -88,11 +88,14 @@ class Decisions:
         self.agents: dict[str, LeftOut] = {}
         self.taken: dict[str, None] = {}
         self.may_ask = True
+        self.has_commands = False
+        """Whether the person talks where `/trust` can be typed."""
         self._refusals: dict[tuple[Path, bool], dict[Holder, tuple[Effect, ...]]] = {}
         self._skills_of: tuple[tuple[FoundSkills, Grant], ...] | None = None
         self._decision = 0
         self._decided_at: tuple[Signature | None, object] | None = None
         self._told: set[str] = set()
+        self._told_of_skills: set[str] = set()
         self._lock = RLock()
 
     @property
@@ -111,11 +114,24 @@ class Decisions:
         known = set(self._told)
         yield from (line for line in self.lines() if line not in known)
 
-    def tell(self, line: str) -> None:
-        """Log a line, once."""
+    def tell(self, line: str, *, waits: bool = False) -> None:
+        """Log a line, once.
+
+        Args:
+            line: The line.
+            waits: Whether it is about what an approval would let act; where the person talks, the
+                line then names `/trust`, since nobody is asked in mid-conversation.
+        """
         if line not in self._told:
             self._told.add(line)
-            log.warning("%s", line)
+            more = "; `/trust` shows and allows it" if waits and self.has_commands else ""
+            # What waits for an approval must be readable: of it only the secrets were masked.
+            log.warning("%s%s", line, more, extra={"is_whole": True})
+
+    def tell_of_skill(self, line: str) -> None:
+        """Log a line about a skill that is left out, once until an approval lets it act."""
+        self._told_of_skills.add(line)
+        self.tell(line, waits=True)
 
     def _lines(self) -> Iterator[str]:
         yield from self._gate.home_lines()
@@ -345,9 +361,12 @@ class Decisions:
             self._skills_of = None
             self._decision += 1
             self._decided_at = self._basis()
+        if self._told_of_skills:
+            self._told -= self._told_of_skills.difference(self._lines())
         if not self.may_ask:
+            waiting = {one.line for one in self._left_out()}
             for line in self._lines():
-                self.tell(line)
+                self.tell(line, waits=line in waiting)
 
     def _decide_sets(self, *, may_ask: bool, keep: bool) -> None:
         for path in self._expected.paths():

@@ -47,12 +47,12 @@ class SkillAdmission:
         reason = self._decisions.closed(skill)
         if reason is not None:
             if reason:
-                self._decisions.tell(f"skill `{skill.name}` is left out: {reason}")
+                self._decisions.tell_of_skill(f"skill `{skill.name}` is left out: {reason}")
             return True
         for skills, grant in self._decisions.decided_skills():
             line = self._line(skill, skills, grant, frontmatter) if skills.holds(skill) else None
             if line is not None:
-                self._decisions.tell(line)
+                self._decisions.tell_of_skill(line)
                 return True
         return False
 

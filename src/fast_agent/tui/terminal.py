@@ -425,6 +425,9 @@ class _Printed(io.TextIOBase):
     def writable(self) -> bool:
         return True
 
+    def whole(self) -> TextIO:
+        return cast("TextIO", _Printed(self._post, str))
+
 
 def _is_at_terminal(
     handler: logging.Handler,

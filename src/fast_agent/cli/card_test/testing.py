@@ -14,7 +14,7 @@ from fast_agent.cli.card_test.case_file import cases_of, read_case_file
 from fast_agent.cli.card_test.case_run import CaseResult, CaseRunner
 from fast_agent.cli.card_test.network import NetworkGuard
 from fast_agent.cli.output import hide_in_errors
-from fast_agent.cli.report import report_note
+from fast_agent.cli.report import report_left_out
 from fast_agent.config.home import CONFIG_NAMES
 from fast_agent.errors import ConfigError, FastAgentError, TrustError
 from fast_agent.text.json_value import as_object
@@ -167,7 +167,7 @@ def _program(
     program.load(cards=cards, multi_card=file.multi_card, found=strange, root=root)
     program.admission.decisions.check_test(file.path.name)
     for line in program.admission.decisions.lines():
-        report_note(f"{file.shown}: {line}")
+        report_left_out(f"{file.shown}: {line}")
     program.admission.require_some(program.names())
     return program, root
 
