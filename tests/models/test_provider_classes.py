@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fast_agent.config.providers import PROVIDERS
@@ -53,3 +55,15 @@ def test_a_name_the_provider_refuses_is_an_error() -> None:
 
 def test_the_key_is_not_shown() -> None:
     assert "hidden" not in repr(Endpoint(provider="openai", model="x", api_key="hidden"))
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "generic", "deepseek", "openrouter"])
+def test_clients_send_once_and_share_the_trust_store(provider: str) -> None:
+    made: list[Any] = [
+        connect(Endpoint(provider=provider, model="a/m", api_key="k", base_url="http://127.0.0.1"))
+        for _ in range(2)
+    ]
+    assert [one.client.max_retries for one in made] == [0, 0]
+    pools = [one.client._client._transport._pool for one in made]
+    assert pools[0] is not pools[1]
+    assert pools[0]._ssl_context is pools[1]._ssl_context

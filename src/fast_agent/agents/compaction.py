@@ -257,7 +257,9 @@ def size_of_results(message: Message) -> int:
 
 def size_of_message(message: Message) -> int:
     """Return about how many tokens a message takes, tool results included."""
-    size = size_of_text(message.text) + size_of_results(message)
+    size = size_of_text(message.text)
+    if message.tool_results:
+        size += size_of_results(message)
     for call in message.tool_calls:
         size += size_of_text(call.name + json.dumps(call.arguments, default=dict))
     return size
@@ -270,11 +272,13 @@ def size_of_view(view: History) -> int:
 
 def size_since_answer(view: History) -> int:
     """Return about how many tokens the messages after the last answer take."""
-    size = 0
-    for message in reversed(view):
+    size, at = 0, len(view) - 1  # by index, since this is asked before every request
+    while at >= 0:
+        message = view[at]
         if message.role == "assistant":
             break
         size += size_of_message(message)
+        at -= 1
     return size
 
 

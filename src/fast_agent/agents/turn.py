@@ -285,15 +285,14 @@ class Turn:
             await self._restore_foreign(made, made.native)
         use, share = self._life.draft.use, self._setup.compaction.share
         if use is not None and use.window is not None and share is not None:
-            native = ModelRequest(system, (), tools.specs, self._setup.params, compaction="")
-            tools = await self._make_room(use.used, use.window, share, tools, native)
+            tools = await self._make_room(use.used, use.window, share, system, tools)
         try:
             return await self._request(system, tools)
         except ContextError as error:
             return await self._request_with_less(error, system, tools)
 
     async def _make_room(
-        self, used: int, window: int, share: float, tools: ToolTable, native: ModelRequest
+        self, used: int, window: int, share: float, system: str, tools: ToolTable
     ) -> ToolTable:
         """Leave out what a conversation has no room for, before the model refuses it.
 
@@ -301,8 +300,8 @@ class Turn:
             used: Tokens in the window at the last answer.
             window: Tokens the window holds.
             share: The part of it that may be used.
+            system: The system prompt.
             tools: The tools.
-            native: Asks the provider for its compact form of a conversation.
 
         Returns:
             The tools to ask with.
@@ -319,6 +318,7 @@ class Turn:
             now -= whole - size_of_view(self._life.draft.view)
         if now >= most:
             why = _AT_SHARE.format(model=self._model.name, share=share)
+            native = ModelRequest(system, (), tools.specs, self._setup.params, compaction="")
             await self._compact(why, window, native)
         return await self._tools_now(tools)
 

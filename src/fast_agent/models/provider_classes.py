@@ -6,7 +6,9 @@ The library and the SDK of a provider are imported here and in the `provider_*` 
 
 from __future__ import annotations
 
+import os
 from dataclasses import field
+from functools import lru_cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +20,9 @@ from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from ssl import SSLContext
 
+    from httpx2 import AsyncClient
     from pydantic_ai.models import Model as LibraryModel
 
     from fast_agent.config.providers import Provider
@@ -77,6 +81,8 @@ class Adapter:
         path: Where under the address the API is, added to an address that does not end with it.
         named: The provider's first argument is its name.
         strict_end: A streamed answer without a finish reason is a broken one.
+        sdk: The SDK whose HTTP client is made here, to share what checks certificates; None leaves
+            it to the library.
     """
 
     model: str
@@ -85,6 +91,7 @@ class Adapter:
     path: str = ""
     named: bool = False
     strict_end: bool = False
+    sdk: str | None = "openai"
 
 
 _OPENAI_CHAT: Final = "models.openai:OpenAIChatModel"
@@ -93,9 +100,11 @@ ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
     {
         "openai": Adapter("models.openai:OpenAIResponsesModel", "providers.openai:OpenAIProvider"),
         "anthropic": Adapter(
-            "models.anthropic:AnthropicModel", "providers.anthropic:AnthropicProvider"
+            "models.anthropic:AnthropicModel",
+            "providers.anthropic:AnthropicProvider",
+            sdk="anthropic",
         ),
-        "google": Adapter("models.google:GoogleModel", "providers.google:GoogleProvider"),
+        "google": Adapter("models.google:GoogleModel", "providers.google:GoogleProvider", sdk=None),
         "generic": Adapter(
             _OPENAI_CHAT,
             "providers.openai_compatible:OpenAICompatibleProvider",
@@ -124,9 +133,13 @@ ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
             path="/openai/v1",
             strict_end=True,
         ),
-        "groq": Adapter("models.groq:GroqModel", "providers.groq:GroqProvider"),
-        "mistral": Adapter("models.mistral:MistralModel", "providers.mistral:MistralProvider"),
-        "xai": Adapter("models.xai:XaiModel", "providers.xai:XaiProvider", address="api_host"),
+        "groq": Adapter("models.groq:GroqModel", "providers.groq:GroqProvider", sdk=None),
+        "mistral": Adapter(
+            "models.mistral:MistralModel", "providers.mistral:MistralProvider", sdk=None
+        ),
+        "xai": Adapter(
+            "models.xai:XaiModel", "providers.xai:XaiProvider", address="api_host", sdk=None
+        ),
         "hf": Adapter(
             _OPENAI_CHAT,
             "providers.openai_compatible:OpenAICompatibleProvider",
@@ -134,10 +147,10 @@ ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
             strict_end=True,
         ),
         "vertex": Adapter(
-            "models.google:GoogleModel", "providers.google_cloud:GoogleCloudProvider"
+            "models.google:GoogleModel", "providers.google_cloud:GoogleCloudProvider", sdk=None
         ),
         "bedrock": Adapter(
-            "models.bedrock:BedrockConverseModel", "providers.bedrock:BedrockProvider"
+            "models.bedrock:BedrockConverseModel", "providers.bedrock:BedrockProvider", sdk=None
         ),
     }
 )
@@ -182,7 +195,9 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
         if endpoint.provider in THINKING_IN_TEXT:
             # The library finds a mark only if it is a separate piece; see `thinking_text`.
             profile["thinking_tags"] = ("\0", "\0")
-        return model_class(endpoint.model, provider=provider, profile=profile or None)
+        return _sending_once(
+            model_class(endpoint.model, provider=provider, profile=profile or None)
+        )
     except (RuntimeError, ValueError, TypeError) as error:
         raise ModelError(
             f"`{endpoint.provider}` cannot be set up: {error}",
@@ -190,10 +205,20 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
         ) from error
 
 
+def _sending_once(model: LibraryModel[Any]) -> LibraryModel[Any]:
+    """Turn off the retries of the SDK: ours know of `Retry-After` and of the turn.
+
+    Said with each request, the library copies the client each time, and the copy asks for the
+    platform in a thread: 0.4 ms of processor time a request.
+    """
+    client: Any = getattr(model, "client", None)
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
+    return model
+
+
 def _check_project(facts: Provider) -> None:
     """Check that a project is named, before the SDK asks the network for one."""
-    import os
-
     if not os.environ.get("GOOGLE_CLOUD_PROJECT"):
         raise ModelError(
             f"no project and no API key for {facts.label}",
@@ -212,16 +237,49 @@ def _names(adapter: Adapter, endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def has_own_client(endpoint: Endpoint) -> bool:
-    """Return whether the SDK's client is made here, because only it takes the address."""
-    return endpoint.base_url is not None and ADAPTERS[endpoint.provider].address is None
+    """Return whether the HTTP client is made here, and so is closed by who asked for it."""
+    return ADAPTERS[endpoint.provider].sdk is not None
 
 
 def _arguments(adapter: Adapter, endpoint: Endpoint) -> dict[str, Any]:
-    if not has_own_client(endpoint):
-        if endpoint.base_url is None or adapter.address is None:
-            return {"api_key": endpoint.api_key}
+    given: dict[str, Any] = {"api_key": endpoint.api_key}
+    if adapter.sdk is not None:
+        given["http_client"] = _http_client(adapter.sdk)
+    if endpoint.base_url is None:
+        return given
+    if adapter.address is not None:
         address = f"{endpoint.base_url.rstrip('/').removesuffix(adapter.path)}{adapter.path}"
-        return {"api_key": endpoint.api_key, adapter.address: address}
+        return {**given, adapter.address: address}
     from openai import AsyncOpenAI
 
-    return {"openai_client": AsyncOpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key)}
+    return {"openai_client": AsyncOpenAI(base_url=endpoint.base_url, **given)}
+
+
+def _http_client(sdk: str) -> AsyncClient:
+    """Return a client with the limits and time-outs of an SDK."""
+    certificates = _certificates(*map(os.environ.get, _STORES))
+    if sdk == "anthropic":
+        import anthropic
+
+        return anthropic.DefaultAsyncHttpxClient(verify=certificates)
+    import openai
+
+    return openai.DefaultAsyncHttpxClient(verify=certificates)
+
+
+_STORES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+@lru_cache(maxsize=4)
+def _certificates(*stores: str | None) -> SSLContext:
+    """Return what checks certificates: the trust store of the system, or that of the environment.
+
+    Reading it takes 20 ms of processor time, and every instance of an agent has a client.
+
+    Args:
+        stores: The variables that name another store.
+    """
+    del stores
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()

@@ -74,8 +74,9 @@ class SettingsReader:
         """
         notes: list[str] = []
         settings = ModelSettings(framing_announcement="never")  # the card alone is the prompt
-        if "max_retries" not in self._ignored:
-            settings["max_retries"] = 0  # retries are ours: they know of Retry-After and the turn
+        client = getattr(self._model, "client", None)
+        if "max_retries" not in self._ignored and getattr(client, "max_retries", None) != 0:
+            settings["max_retries"] = 0  # a client without such a switch is told each time
         if effort is not None:
             self._put_effort(settings, effort, notes)
         self._put_params(settings, params, effort, notes)
