@@ -74,15 +74,14 @@ async def turns(most: int) -> int:
 
     params = RequestParams()
     setup = TurnSetup(
-        agent="reader",
+        config=AgentConfig(name="reader"),
         model=Reader(),
         render=render,
         tools=Toolbox((FunctionTool(fetch),), reader=lambda: (ReadResult(),)),
         params=params,
-        max_iterations=None,
         results=result_limits(params),
     )
-    agent = LlmAgent(AgentConfig(name="reader"), setup, new_id=numbered("turn"))
+    agent = LlmAgent(setup, new_id=numbered("turn"))
     for number in range(most):
         try:
             await agent.send(f"question {number}")

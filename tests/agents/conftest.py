@@ -11,7 +11,7 @@ import pytest
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.offered_tools import ReadResult
 from fast_agent.agents.runtime_options import numbered
-from fast_agent.agents.scope import TOP, Scope
+from fast_agent.agents.turn_context import TOP, TurnContext
 from fast_agent.agents.turn_setup import DEFAULT_PLAN, CompactionPlan, TurnSetup
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams
@@ -91,7 +91,7 @@ def make_agent(
     templates: Iterable[Message] = (),
     use_history: bool | None = None,
     max_iterations: int | None = None,
-    scope: Scope = TOP,
+    context: TurnContext = TOP,
     hooks: TurnHooks | None = None,
     window: int | None = None,
     known_window: int | None = None,
@@ -101,22 +101,23 @@ def make_agent(
     async def render() -> str:
         return "be brief"
 
+    config = AgentConfig(
+        name=name, instruction="be brief", use_history=use_history, trim_tool_history=trims
+    )
+    params = replace(params or RequestParams(), max_iterations=max_iterations)
     setup = TurnSetup(
-        agent=name,
+        config=config,
         model=model,
         render=render,
         tools=Toolbox(tools, toolsets, reader=lambda: (ReadResult(),)),
-        params=params or RequestParams(),
-        max_iterations=max_iterations,
+        params=params,
         hooks=hooks,
-        results=result_limits(params or RequestParams()),
+        results=result_limits(params),
         window=window,
         known_window=lambda: known_window,
         compaction=compaction,
-        trims=trims,
     )
-    config = AgentConfig(name=name, instruction="be brief", use_history=use_history)
-    return LlmAgent(config, setup, templates=templates, new_id=numbered("turn"), scope=scope)
+    return LlmAgent(setup, templates=templates, new_id=numbered("turn"), context=context)
 
 
 def asking(*calls: tuple[str, str], text: str = "") -> Message:

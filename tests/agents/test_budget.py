@@ -7,7 +7,7 @@ from anyio import Event, create_task_group, fail_after, sleep_forever
 from anyio.lowlevel import checkpoint
 
 from fast_agent.agents.budget import SET_ASIDE, Budget, Meter
-from fast_agent.agents.scope import Scope
+from fast_agent.agents.turn_context import TurnContext
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError
 from fast_agent.messages.message import Message, ToolCall
@@ -103,7 +103,7 @@ async def test_max_tool_calls_lets_run_what_is_left_and_no_more(
 @pytest.mark.anyio
 async def test_a_limit_above_holds_for_what_is_below(make_agent: MakeAgent, script: Script) -> None:
     above = Meter("boss", UsageLimits(max_requests=1))
-    agent = make_agent(script([Message.assistant("x")]), scope=Scope(meters=(above,)))
+    agent = make_agent(script([Message.assistant("x")]), context=TurnContext(meters=(above,)))
     await agent.send("a")
     with pytest.raises(LimitError, match="agent `boss`"):
         await agent.send("b")
@@ -175,9 +175,13 @@ async def test_a_request_that_fails_or_is_cancelled_makes_room(
         await sleep_forever()
         raise AssertionError
 
-    hanging = make_agent(script([hang]), name="hanging", scope=Scope(meters=(above,)))
-    failing = make_agent(script([ModelError("down")]), name="bad", scope=Scope(meters=(above,)))
-    sound = make_agent(script([Message.assistant("x")]), name="good", scope=Scope(meters=(above,)))
+    hanging = make_agent(script([hang]), name="hanging", context=TurnContext(meters=(above,)))
+    failing = make_agent(
+        script([ModelError("down")]), name="bad", context=TurnContext(meters=(above,))
+    )
+    sound = make_agent(
+        script([Message.assistant("x")]), name="good", context=TurnContext(meters=(above,))
+    )
     async with create_task_group() as group:
         group.start_soon(hanging.send, "a")
         await started.wait()

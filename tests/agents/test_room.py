@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.events import Event
     from fast_agent.agents.llm_agent import LlmAgent
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.models.model import DeltaSink, ModelRequest
 
 pytestmark = pytest.mark.anyio
@@ -116,8 +116,8 @@ async def test_a_share_of_its_own_and_another_agent_for_the_summary(
 ) -> None:
     asked: list[str] = []
 
-    async def ask(system: str, text: str, scope: Scope) -> str:
-        del scope
+    async def ask(system: str, text: str, context: TurnContext) -> str:
+        del context
         asked.append(text)
         assert system.startswith("You summarize")
         return "the other summary"

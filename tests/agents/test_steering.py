@@ -8,8 +8,8 @@ import pytest
 from tests.workflows.scripted_world import World, agent, agents, card
 
 from fast_agent.agents.events import Steered
-from fast_agent.agents.scope import TOP
 from fast_agent.agents.steering import Steering
+from fast_agent.agents.turn_context import TOP
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.script import Call
@@ -114,7 +114,7 @@ async def test_they_are_in_the_journal_before_the_model_gets_them(
     with SessionStore(tmp_path).create(cwd=tmp_path) as session:
         model = script([asking(("c1", "look")), answer])
         agent = make_agent(
-            model, tools=[doing("look", work)], scope=replace(TOP, journal=session.journal)
+            model, tools=[doing("look", work)], context=replace(TOP, journal=session.journal)
         )
         await agent.send("go")
         assert "in French" in found[0]

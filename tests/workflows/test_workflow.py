@@ -11,7 +11,7 @@ from tests.workflows.scripted_world import World, agent, agents, card
 
 from fast_agent import FastAgent
 from fast_agent.agents.events import ModelAnswered, TurnFinished, TurnStarted, WorkflowAdvanced
-from fast_agent.agents.scope import Scope
+from fast_agent.agents.turn_context import TurnContext
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.config.settings import Settings
 from fast_agent.errors import LimitError, ModelError, RunError
@@ -218,9 +218,9 @@ async def test_agents_nest_only_so_deep() -> None:
         assert await runtime.agent("c2").send("go") == "go"
         with pytest.raises(RunError, match="`one` cannot be asked: agents may call each other 8 d"):
             await runtime.agent("c1").send("go")
-        shallow = Scope(depth=8)
+        shallow = TurnContext(depth=8)
         with pytest.raises(RunError, match="8 deep"):
-            await runtime.agent("c9").generate("go", scope=shallow)
+            await runtime.agent("c9").generate("go", context=shallow)
         for name in names:
             assert check_validity(runtime.agent(name).history) == []
 

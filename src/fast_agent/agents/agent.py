@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Event, Listener
     from fast_agent.agents.memory import Memory
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.scope import Scope
     from fast_agent.agents.steering import SteeringMessage
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
@@ -70,7 +70,7 @@ class Agent(Protocol):
         self,
         message: Message | str,
         *,
-        scope: Scope | None = None,
+        context: TurnContext | None = None,
         output: OutputShape | None = None,
         listener: Listener | None = None,
         skill: SkillCall | None = None,
@@ -79,9 +79,9 @@ class Agent(Protocol):
 
         Args:
             message: The user's message.
-            scope: Where the turn stands when another agent started it; None at the top.
+            context: Where the turn stands when another agent started it; None at the top.
             output: The shape the answer must have, or None.
-            listener: Receives this turn's events, in addition to the scope's listener.
+            listener: Receives this turn's events, in addition to the context's listener.
             skill: The skill a person called by this message, or None.
 
         Raises:

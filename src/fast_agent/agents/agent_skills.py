@@ -168,11 +168,11 @@ class AgentSkills:
         name = skill.fields.name
         if not isinstance(context, TurnCallContext):
             raise RunError(f"the skill `{name}` can only be loaded in a turn")
-        if context.scope.depth >= self._max_depth:
+        if context.turn.depth >= self._max_depth:
             msg = f"the skill `{name}` has `context: fork`; agents may call each other"
             raise RunError(f"{msg} {self._max_depth} deep at most")
-        scope = context.scope.below(context.turn_id, (), depth=1, parent=context.call_id)
-        return answer_of(await self._fork(skill, scope))
+        turn = context.turn.below(context.turn_id, (), depth=1, parent=context.call_id)
+        return answer_of(await self._fork(skill, turn))
 
     def _local_skills(self) -> LocalSkills | None:
         from fast_agent.resources.skill_client.local import LocalSkills

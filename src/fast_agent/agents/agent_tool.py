@@ -121,7 +121,7 @@ class AgentTool:
             raise RunError(f"agent `{self.child.name}` can only be called in a turn")
         if context.made is not None:
             context.made.append(call.arguments)
-        if context.scope.depth >= self.crew.max_depth:
+        if context.turn.depth >= self.crew.max_depth:
             reason = f"agents may call each other {self.crew.max_depth} deep at most"
             return self._refused(call, reason)
         message, problem = self._message(call.arguments)
@@ -144,7 +144,7 @@ class AgentTool:
 
     async def _tell(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:
         """Run the call between the two events that frame it."""
-        listener, name = context.scope.listener, self.child.name
+        listener, name = context.turn.listener, self.child.name
         number = self.crew.next_number()
         shown = self.crew.parent.max_display_instances
         listener(ChildStarted(context.origin, call.id, name, number, shown))
@@ -157,16 +157,16 @@ class AgentTool:
         return result
 
     async def _run(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:
-        scope = context.scope.below(context.turn_id, (), depth=1, parent=call.id)
+        turn = context.turn.below(context.turn_id, (), depth=1, parent=call.id)
         seconds = self.crew.parent.child_timeout_sec
         ask = partial(
             call_child, self.clone, self.route, context.site, message, index=context.index
         )
         try:
             if seconds is None:
-                return ToolResult(call.id, answer_of(await ask(scope=scope)))
+                return ToolResult(call.id, answer_of(await ask(context=turn)))
             with deadline(f"agent {call.id}", seconds):
-                return ToolResult(call.id, answer_of(await ask(scope=scope)))
+                return ToolResult(call.id, answer_of(await ask(context=turn)))
         except FastAgentError as error:
             return self._refused(call, error.message)
         reason = f"it did not answer within the {seconds:g} s of `child_timeout_sec`"

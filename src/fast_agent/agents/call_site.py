@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from fast_agent.agents.conversation import Conversation
-    from fast_agent.agents.scope import SharedConversation
+    from fast_agent.agents.turn_context import SharedConversation
     from fast_agent.messages.message import Message
 
 Landing: TypeAlias = "Callable[[], Awaitable[None]]"

@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.call_site import CallSite
-    from fast_agent.agents.scope import Scope, SharedConversation
+    from fast_agent.agents.turn_context import SharedConversation, TurnContext
     from fast_agent.models.usage import Usage
     from fast_agent.sessions.journal import Journal
 
-    MakeShared = Callable[[str, Scope], Agent]
+    MakeShared = Callable[[str, TurnContext], Agent]
 
 
 class Cast:
     """The agents of one conversation; a runtime may have many, which share all but memories.
 
     An agent is made when it is first asked for. Clones, which answer for one caller, are not here;
-    they find the cast in the scope of the turn that calls them.
+    they find the cast in the context of the turn that calls them.
 
     Args:
-        make: Makes the shared instance of a card: (name, scope of its turns).
-        scope: Where turns stand that nothing else started.
+        make: Makes the shared instance of a card: (name, context of its turns).
+        context: Where turns stand that nothing else started.
         journal: Gives back what the agents remembered before, and keeps what they remember from
             now; None where the conversation is not kept.
         within: The cast whose turn they work for, as those of a smart agent do; None at the top.
 
     Attributes:
-        scope: The same, with this cast and its transcript.
+        context: The same, with this cast and its transcript.
         transcript: Everything said in the conversation, turn by turn.
     """
 
@@ -47,14 +47,14 @@ class Cast:
         "_make",
         "_meter",
         "_within",
-        "scope",
+        "context",
         "transcript",
     )
 
     def __init__(
         self,
         make: MakeShared,
-        scope: Scope,
+        context: TurnContext,
         journal: Journal | None = None,
         *,
         within: SharedConversation | None = None,
@@ -70,10 +70,10 @@ class Cast:
             self._meter.go_on(journal.used)
             self._attach = partial(_attach, journal)
             kept = journal.transcript
-        transcript = kept if scope.transcript is None else scope.transcript
+        transcript = kept if context.transcript is None else context.transcript
         self.transcript = transcript
-        self.scope = replace(
-            scope, meters=(self._meter, *scope.meters), transcript=transcript, cast=self
+        self.context = replace(
+            context, meters=(self._meter, *context.meters), transcript=transcript, cast=self
         )
 
     @property
@@ -104,7 +104,7 @@ class Cast:
         """
         agent = self._agents.get(name)
         if agent is None:
-            agent = self._make(name, self.scope)
+            agent = self._make(name, self.context)
             self._attach(agent)
             self._agents[name] = agent
         return agent
@@ -130,7 +130,7 @@ class Cast:
         Raises:
             FastAgentError: A card cannot be run.
         """
-        return {name: self._make(name, self.scope) for name in self._agents if name in names}
+        return {name: self._make(name, self.context) for name in self._agents if name in names}
 
     def take(self, fresh: Mapping[str, Agent], gone: Iterable[str]) -> list[Agent]:
         """Replace old instances by new ones; the old ones receive no more messages.
@@ -173,7 +173,7 @@ def _attach(journal: Journal, agent: Agent) -> None:
     agent.attach(journal)
 
 
-def cast_of(place: CallSite | Scope) -> Cast:
+def cast_of(place: CallSite | TurnContext) -> Cast:
     """Return the agents of a place in a conversation.
 
     Raises:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.call_site import CallSite
     from fast_agent.agents.child_history import HistoryRoute
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.messages.message import Message
 
@@ -31,7 +31,7 @@ async def call_child(
     message: Message | str,
     *,
     index: int,
-    scope: Scope,
+    context: TurnContext,
 ) -> TurnResult:
     """Call a clone of a child, and deliver its new messages.
 
@@ -45,7 +45,7 @@ async def call_child(
         site: The parent's side.
         message: What it is asked.
         index: Which call of the parent's message this is, from 0.
-        scope: Where its turn stands.
+        context: Where its turn stands.
 
     Raises:
         FastAgentError: What it starts with cannot be read, or its turn could not be finished.
@@ -53,13 +53,13 @@ async def call_child(
     child = clone(() if route.source is None else await route.source(site))
     started = len(child.history)
     left: Sequence[Message] | None = None
-    transcript, own = scope.transcript, None
+    transcript, own = context.transcript, None
     if transcript is not None and site.concurrent:
         # What the child and those below it say is held back until its place is known.
         own = CumulativeTranscript()
-        scope = replace(scope, transcript=own)
+        context = replace(context, transcript=own)
     try:
-        turn = await child.generate(message, scope=scope)
+        turn = await child.generate(message, context=context)
         left = turn.messages + turn.adopted
     finally:
         if transcript is not None and own is not None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.budget import Budget
     from fast_agent.agents.conversation import Conversation
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnSetup
     from fast_agent.messages.history import History
     from fast_agent.models.model import Model, ToolSpec
@@ -55,19 +55,19 @@ _SMALLEST_PIECE: Final = 1_000
 _LONGEST_TEXT: Final = 8_000
 
 
-def asking(setup: TurnSetup, budget: Budget, scope: Scope) -> Ask:
+def asking(setup: TurnSetup, budget: Budget, context: TurnContext) -> Ask:
     """Return what asks an agent's own model, or the agent it names, and charges what that uses.
 
     Args:
         setup: The agent's model and request parameters.
         budget: What is charged.
-        scope: Where another agent stands that is asked instead.
+        context: Where another agent stands that is asked instead.
     """
     other = setup.compaction.ask
     if other is not None:
 
         async def ask_other(system: str, text: str) -> str:
-            return await other(system, text, scope)
+            return await other(system, text, context)
 
         return ask_other
     given = setup.params

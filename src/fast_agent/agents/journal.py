@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.conversation import Compaction, Conversation
     from fast_agent.agents.events import Origin
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message, ToolResult
     from fast_agent.sessions.event import SessionEvent
@@ -151,7 +151,7 @@ class TurnJournal:
     Args:
         journal: The journal.
         origin: The turn.
-        scope: Where it stands.
+        context: Where it stands.
         record: What the journal holds of the history the turn goes into; None where it goes into
             none that outlives it.
         start: The index of the turn's first message in its conversation.
@@ -162,6 +162,7 @@ class TurnJournal:
     """
 
     __slots__ = (
+        "_context",
         "_is_recorded",
         "_journal",
         "_model",
@@ -169,7 +170,6 @@ class TurnJournal:
         "_pending",
         "_record",
         "_results",
-        "_scope",
         "_start",
         "_there",
         "_usages",
@@ -180,7 +180,7 @@ class TurnJournal:
         self,
         journal: Journal,
         origin: Origin,
-        scope: Scope,
+        context: TurnContext,
         *,
         record: MemoryRecord | None,
         start: int,
@@ -188,7 +188,7 @@ class TurnJournal:
     ) -> None:
         self._journal = journal
         self._origin = origin
-        self._scope = scope
+        self._context = context
         self._record = record
         self._start = start
         self._usages = usages
@@ -211,7 +211,7 @@ class TurnJournal:
                 turn_id=origin.turn_id,
                 agent=origin.agent,
                 parent_call_id=origin.parent_call_id,
-                depth=self._scope.depth,
+                depth=self._context.depth,
                 keeps=self._record is not None,
                 message=message,
             )
@@ -257,7 +257,7 @@ class TurnJournal:
             SessionError: It cannot be written.
         """
         self._put(len(history) - self._start, message)
-        if message.tool_calls or not (last or self._scope.listener is log_warnings):
+        if message.tool_calls or not (last or self._context.listener is log_warnings):
             await self._write()
 
     async def tool_answered(self, result: ToolResult) -> None:
@@ -338,7 +338,7 @@ class TurnJournal:
     def _event(
         self, stop_reason: str, *, kept: bool, place: Literal["dropped"] | None = None
     ) -> TurnEnded:
-        transcript = self._scope.transcript
+        transcript = self._context.transcript
         listed = transcript is None or transcript is self._journal.transcript
         own, whole = self._usages()
         is_top = self._origin.parent_call_id is None

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Listener
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import NewId
-    from fast_agent.agents.scope import Scope
     from fast_agent.agents.steering import SteeringMessage
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.grant import CardGrant
@@ -56,7 +56,7 @@ class LiveAgent(Agent):
 
     Args:
         config: What it is made from.
-        scope: The context of its turns by default.
+        context: The context of its turns by default.
         templates: Messages its history starts with.
         remembers: Whether it remembers turns.
         limits: Bounds for it and everything it starts, or None.
@@ -70,7 +70,7 @@ class LiveAgent(Agent):
     def __init__(
         self,
         config: AgentConfig,
-        scope: Scope,
+        context: TurnContext,
         *,
         templates: Iterable[Message],
         remembers: bool,
@@ -79,7 +79,7 @@ class LiveAgent(Agent):
         results: ResultLimits | None = None,
     ) -> None:
         self._config = config
-        self._scope = scope
+        self._context = context
         self._new_id = new_id
         self._memory = Memory(templates, remembers=remembers, limits=results)
         self._meters = Meter(config.name), Meter(config.name, limits)
@@ -101,7 +101,7 @@ class LiveAgent(Agent):
         """
         ...
 
-    def expect_turn(self, scope: Scope) -> None:
+    def expect_turn(self, context: TurnContext) -> None:
         """Hook called when a turn is requested, before it waits for the turn lock."""
 
     @property
@@ -138,7 +138,7 @@ class LiveAgent(Agent):
         self,
         message: Message | str,
         *,
-        scope: Scope | None = None,
+        context: TurnContext | None = None,
         output: OutputShape | None = None,
         listener: Listener | None = None,
         skill: SkillCall | None = None,
@@ -148,28 +148,28 @@ class LiveAgent(Agent):
             message = Message.user(message)
         elif message.role != "user":
             raise RunError("a turn starts with a user message")
-        scope = self._scope if scope is None else scope.within(self._scope)
+        context = self._context if context is None else context.within(self._context)
         if listener:
-            scope = replace(scope, listener=fan_out(scope.listener, listener))
+            context = replace(context, listener=fan_out(context.listener, listener))
         if skill is not None:
-            scope = replace(scope, skill=skill)
+            context = replace(context, skill=skill)
         if self._config.grant is not None:
-            scope = self._bounded(scope, self._config.grant)
+            context = self._bounded(context, self._config.grant)
         memory = self._memory
         if memory.lock.is_around:
             msg = f"agent `{self.name}` cannot be called from within its own turn"
             raise RunError(msg, hint="the call would deadlock; use another agent or a clone")
-        self.expect_turn(scope)
+        self.expect_turn(context)
         self._turns += 1
         try:
-            steps = scope.steps
-            with steps.turn(self.name, message, scope.parent_call_id):
+            steps = context.steps
+            with steps.turn(self.name, message, context.parent_call_id):
                 await steps.enter(self.name)
                 async with memory.lock:
                     if self._closed:
                         raise RunError(f"agent `{self.name}` is closed")
                     life = TurnLife(
-                        self._new_id(), message, memory, scope, self._meters, self._steering
+                        self._new_id(), message, memory, context, self._meters, self._steering
                     )
                     async with life:
                         if self.carrier is None:
@@ -182,12 +182,12 @@ class LiveAgent(Agent):
             if self._steering.waits:
                 self._steering.drop()
 
-    def _bounded(self, scope: Scope, grant: CardGrant) -> Scope:
+    def _bounded(self, context: TurnContext, grant: CardGrant) -> TurnContext:
         """Bound a turn of an unapproved found set, with all it starts."""
-        if any(isinstance(one, UnapprovedTurn) for one in scope.meters) or grant.is_approved:
-            return scope
+        if any(isinstance(one, UnapprovedTurn) for one in context.meters) or grant.is_approved:
+            return context
         meter = UnapprovedTurn(self.name, grant.root)
-        return replace(scope, meters=(meter, *scope.meters))
+        return replace(context, meters=(meter, *context.meters))
 
     def steer(self, message: Message | str) -> SteeringMessage:
         """Send a message into the turn that is running; see `Agent.steer`."""

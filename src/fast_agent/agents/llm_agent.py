@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from fast_agent.agents.budget import Budget
 from fast_agent.agents.live_agent import LiveAgent
-from fast_agent.agents.scope import TOP
 from fast_agent.agents.turn import Turn
+from fast_agent.agents.turn_context import TOP
 from fast_agent.errors import RunError
 
 if TYPE_CHECKING:
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from fast_agent.agents.conversation import Compaction
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import NewId
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import Fork, TurnSetup
-    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
     from fast_agent.resources.skill_client.entry import SkillCall
@@ -29,29 +28,27 @@ class LlmAgent(LiveAgent):
     """An agent that asks a model, of type `agent`.
 
     Args:
-        config: What it is made from.
-        setup: What all its turns share.
+        setup: What all its turns share, its card among it.
         templates: Messages its history starts with.
         new_id: Returns turn ids.
-        scope: The context of its turns by default.
+        context: The context of its turns by default.
         read_resource: Reads a resource of one of its servers: (server, uri) to content blocks.
     """
 
     def __init__(
         self,
-        config: AgentConfig,
         setup: TurnSetup,
         *,
         templates: Iterable[Message] = (),
         new_id: NewId,
-        scope: Scope = TOP,
+        context: TurnContext = TOP,
         read_resource: Callable[[str, str], Awaitable[tuple[Content, ...]]] | None = None,
     ) -> None:
         super().__init__(
-            config,
-            scope,
+            setup.config,
+            context,
             templates=templates,
-            remembers=config.use_history is not False,
+            remembers=setup.config.use_history is not False,
             limits=setup.params.usage_limits,
             new_id=new_id,
             results=setup.results,
@@ -71,7 +68,7 @@ class LlmAgent(LiveAgent):
 
     def work(self, life: TurnLife, output: OutputShape | None) -> Awaitable[None]:
         """Ask the model until it answers; see `LiveAgent.work`."""
-        skill, fork = life.scope.skill, self._setup.fork
+        skill, fork = life.context.skill, self._setup.fork
         if skill is not None and skill.fields.forks and fork is not None:
             return self._work_in_fork(life, output, skill, fork)
         return Turn(self._setup, life, output).run()
@@ -80,8 +77,8 @@ class LlmAgent(LiveAgent):
         self, life: TurnLife, output: OutputShape | None, skill: SkillCall, fork: Fork
     ) -> None:
         """Have a fresh instance carry out a skill; this one remembers the call and the answer."""
-        scope = life.scope_below(depth=1, parent=life.origin.turn_id)
-        result = await fork(skill, scope, output)
+        context = life.context_below(depth=1, parent=life.origin.turn_id)
+        result = await fork(skill, context, output)
         life.draft.append(life.message)
         life.draft.append(result.message)
         await life.finish(result.message, result.stop_reason, structured=result.structured)
@@ -119,7 +116,7 @@ class LlmAgent(LiveAgent):
                     )
                     compaction = await compact_natively(draft, end, setup.model, budget, request)
                 if compaction is None:
-                    ask = asking(setup, budget, self._scope)
+                    ask = asking(setup, budget, self._context)
                     window = None if draft.use is None else draft.use.window
                     compaction = await compact(draft, end, ask, wanted, window=window)
                 draft.compact(compaction)

@@ -24,7 +24,7 @@ from fast_agent.tools.wrapped_tool import innermost
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.messages.message import ToolCall
     from fast_agent.models.model import ToolSpec
     from fast_agent.models.usage import Usage
@@ -37,7 +37,7 @@ log = getLogger(__name__)
 
 
 async def call_in_step(
-    tool: Tool, call: ToolCall, place: Place, context: ToolContext, scope: Scope | None = None
+    tool: Tool, call: ToolCall, place: Place, context: ToolContext, turn: TurnContext | None = None
 ) -> ToolResult:
     """Call a tool as a step of a run, with what the call charges.
 
@@ -46,7 +46,7 @@ async def call_in_step(
         call: The call.
         place: Where the call is made; not silent.
         context: The context of the call.
-        scope: What agents it starts inherit, the meters that are charged among it; None where no
+        turn: What agents it starts inherit, the meters that are charged among it; None where no
             turn makes the call.
 
     Raises:
@@ -61,18 +61,18 @@ async def call_in_step(
         ran = True
         used = Meter(context.agent_name)
         inner = context
-        if scope is not None:
-            inner = replace(context, scope=replace(scope, meters=(used, *scope.meters)))
-        if scope is None or scope.charges is None or tool.server_name is None:
+        if turn is not None:
+            inner = replace(context, turn=replace(turn, meters=(used, *turn.meters)))
+        if turn is None or turn.charges is None or tool.server_name is None:
             return await _attempt(tool, call, inner), used.usage
-        with scope.charges.entered(context.agent_name, (used, *scope.meters)):
+        with turn.charges.entered(context.agent_name, (used, *turn.meters)):
             return await _attempt(tool, call, inner), used.usage
 
     is_local = tool.source == "function"
     step = Step("tool", call.id, asked, context.agent_name, tool.repeatable, is_local)
     result, used = await steps.ask(step, work, _CALL)
-    if not ran and scope is not None:
-        for meter in scope.meters:
+    if not ran and turn is not None:
+        for meter in turn.meters:
             _charge(meter, used)
     return result
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.budget import Budget
     from fast_agent.agents.call_site import CallSite
     from fast_agent.agents.events import Origin
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.text.json_value import JsonObject
@@ -46,7 +46,7 @@ class TurnCallContext(ToolContext):
 
     Args:
         origin: The turn, for events.
-        scope: What the agents it starts inherit.
+        turn: What the agents it starts inherit.
         site: The conversation before the message that made the call, and what agents leave.
         index: Which call of the message it is, from 0.
         made: Where an agent that is called notes the arguments it got, after hooks; None where
@@ -55,7 +55,7 @@ class TurnCallContext(ToolContext):
 
     _: KW_ONLY
     origin: Origin
-    scope: Scope
+    turn: TurnContext
     site: CallSite
     index: int
     made: list[JsonObject] | None = None
@@ -68,7 +68,7 @@ class ToolCalls:
         calls: The calls, in order; ids are unique.
         tools: The tools offered, by name.
         life: The turn.
-        scope: What agents started by a call inherit.
+        turn: What agents started by a call inherit.
         budget: What to charge.
         site: What agents the calls start see of the conversation, and what they leave in it.
 
@@ -82,8 +82,8 @@ class ToolCalls:
         "_exceeded",
         "_life",
         "_results",
-        "_scope",
         "_tools",
+        "_turn",
         "site",
     )
 
@@ -93,14 +93,14 @@ class ToolCalls:
         tools: ToolTable,
         *,
         life: TurnLife,
-        scope: Scope,
+        turn: TurnContext,
         budget: Budget,
         site: CallSite,
     ) -> None:
         self._calls = calls
         self._tools = tools
         self._life = life
-        self._scope = scope
+        self._turn = turn
         self._budget = budget
         self.site = site
         self._results: list[ToolResult | None] = [None] * len(calls)
@@ -176,8 +176,8 @@ class ToolCalls:
         except Exception as error:  # the boundary of a tool call
             log.exception("tool `%s` failed", call.name)
             result = error_result(call.id, f"tool `{call.name}` failed: {describe_error(error)}")
-        if result.is_error and self._scope.redact is not None:
-            result = _redacted(result, self._scope.redact)
+        if result.is_error and self._turn.redact is not None:
+            result = _redacted(result, self._turn.redact)
         return result if result.id == call.id else replace(result, id=call.id)
 
     async def _call(self, call: ToolCall, tool: Tool, index: int) -> ToolResult:
@@ -190,28 +190,28 @@ class ToolCalls:
                 made: list[JsonObject] = []
                 noting = replace(context, made=made), made
                 return await call_agent_in_step(tool, call, place, context, noting)
-            return await call_in_step(tool, call, place, context, self._scope)
-        charges = self._scope.charges
+            return await call_in_step(tool, call, place, context, self._turn)
+        charges = self._turn.charges
         if charges is None or tool.server_name is None:
             return await tool.call(call, self._context(call, index))
-        with charges.entered(self._life.origin.agent, self._scope.meters):
+        with charges.entered(self._life.origin.agent, self._turn.meters):
             return await tool.call(call, self._context(call, index))
 
     def _context(self, call: ToolCall, index: int) -> TurnCallContext:
-        origin, cast = self._life.origin, self._scope.cast
+        origin, cast = self._life.origin, self._turn.cast
         return TurnCallContext(
             agent_name=origin.agent,
             turn_id=origin.turn_id,
             call_id=call.id,
-            correlation_id=self._scope.correlation_id or origin.turn_id,
+            correlation_id=self._turn.correlation_id or origin.turn_id,
             progress=self._progress_of(call.id),
-            human=self._scope.human,
+            human=self._turn.human,
             conversation=None if cast is None else cast.conversation,
             origin=origin,
-            scope=self._scope,
+            turn=self._turn,
             site=self.site,
             index=index,
-            deps=self._scope.deps,
+            deps=self._turn.deps,
         )
 
     def _progress_of(self, call_id: str) -> Progress:

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.conversation import Compaction
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.scope import Scope
     from fast_agent.agents.steering import Steering
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import TurnSetup
     from fast_agent.cards.agent_config import HookPoint
@@ -101,13 +101,13 @@ class Turn:
         self._life = life
         self._journal = life.journal
         self._budget = Budget(life.meters)
-        self._below: Scope | None = None
+        self._below: TurnContext | None = None
         self._output = output
         self._requests = 0
         self._corrected = False
         self._structured: object = None
         self._running: ToolCalls | None = None
-        life.trims = setup.trims
+        life.trims = setup.config.trim_tool_history
 
     async def run(self) -> None:
         """Do the work.
@@ -121,8 +121,8 @@ class Turn:
         life = self._life
         life.steering.enter()
         try:
-            if life.scope.skill is not None:
-                self._use_skill(life.scope.skill.fields)
+            if life.context.skill is not None:
+                self._use_skill(life.context.skill.fields)
             answer = await self._converse(life.message)
         except BaseException:
             self._close_calls()
@@ -200,7 +200,7 @@ class Turn:
 
     def _most(self, tools: ToolTable) -> int:
         """Return the maximum number of model requests of this turn."""
-        given = self._setup.max_iterations
+        given = self._setup.params.max_iterations
         return given or (MAX_ITERATIONS if tools.specs else MAX_WITHOUT_TOOLS)
 
     async def _tools_now(self, before: ToolTable) -> ToolTable:
@@ -426,7 +426,7 @@ class Turn:
         raise ModelError(msg, hint="raise `request_params.timeout_seconds`")
 
     async def _run_tools(self, answer: Message, tools: ToolTable) -> None:
-        life, scope = self._life, self._scope_below()
+        life, context = self._life, self._scope_below()
         draft = life.draft
         await self._hooked("before_tool_call", answer, draft.history)
         calls = answer.tool_calls
@@ -435,9 +435,9 @@ class Turn:
             calls,
             tools,
             life=life,
-            scope=scope,
+            turn=context,
             budget=self._budget,
-            site=CallSite(draft.draft(), self._warn, concurrent=concurrent, cast=scope.cast),
+            site=CallSite(draft.draft(), self._warn, concurrent=concurrent, cast=context.cast),
         )
         draft.append(answer)
         await running.run()
@@ -460,10 +460,10 @@ class Turn:
             if tool is not None and tool.source == "runtime":
                 self._use_model(name)
 
-    def _scope_below(self) -> Scope:
-        """Return the scope of agents that tools start."""
+    def _scope_below(self) -> TurnContext:
+        """Return the context of agents that tools start."""
         if self._below is None:
-            self._below = self._life.scope_below()
+            self._below = self._life.context_below()
         return self._below
 
     def _stop(self, answer: Message, limit: int) -> Message:

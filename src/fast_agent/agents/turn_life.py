@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Event
     from fast_agent.agents.journal import MemoryRecord, TurnJournal
     from fast_agent.agents.memory import Memory
-    from fast_agent.agents.scope import Scope
     from fast_agent.agents.steering import Steering
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.messages.history import History
     from fast_agent.messages.message import StopReason, ToolResult
     from fast_agent.models.usage import Usage
@@ -106,7 +106,7 @@ class TurnLife:
         turn_id: The turn's id.
         message: The user's message.
         memory: What the agent remembers; its lock is held.
-        scope: Where the turn stands.
+        context: Where the turn stands.
         meters: The agent's own meter, and the one its limits hold for.
         steering: The agent's steering; that of a workflow around it goes before.
 
@@ -120,7 +120,7 @@ class TurnLife:
         adopted: Messages of children that follow the turn in its agent's conversation.
         own: What the agent itself used in the turn.
         meters: What a model request of the agent is charged to.
-        scope: Where the turn stands.
+        context: Where the turn stands.
         steering: The messages a user sends into the turn.
         journal: Records the turn.
         keeps_failure: Whether a failed turn leaves its messages.
@@ -138,6 +138,7 @@ class TurnLife:
         "_listener",
         "_memory",
         "adopted",
+        "context",
         "draft",
         "is_heard",
         "is_settled",
@@ -149,7 +150,6 @@ class TurnLife:
         "origin",
         "own",
         "result",
-        "scope",
         "start",
         "steering",
         "trims",
@@ -162,13 +162,13 @@ class TurnLife:
         turn_id: str,
         message: Message,
         memory: Memory,
-        scope: Scope,
+        context: TurnContext,
         meters: tuple[Meter, Meter],
         steering: Steering,
     ) -> None:
         own, self._limited = meters
         self._memory = memory
-        listener = scope.listener
+        listener = context.listener
         self._listener = listener
         self.is_heard = listener is not log_warnings
         self.notify: Notify = self._notify if self.is_heard else _ignore
@@ -178,11 +178,11 @@ class TurnLife:
         self._base, self.draft = memory.begin()
         self.start = len(self.draft.history)
         self.message = message
-        self.origin = Origin(own.owner, turn_id, scope.parent_call_id)
+        self.origin = Origin(own.owner, turn_id, context.parent_call_id)
         self.own = Meter(own.owner)
-        self.meters = (self.own, own, self._limited, *scope.meters)
-        self.scope = scope
-        self.steering = steering if scope.steering is None else scope.steering
+        self.meters = (self.own, own, self._limited, *context.meters)
+        self.context = context
+        self.steering = steering if context.steering is None else context.steering
         self.adopted: list[Message] = []
         self.keeps_failure = False
         self.trims = False
@@ -190,15 +190,15 @@ class TurnLife:
         self.journal = self._open_journal(memory.record)
 
     def _open_journal(self, record: MemoryRecord | None) -> TurnJournal | NullTurnJournal:
-        scope = self.scope
-        if scope.journal is None:
+        context = self.context
+        if context.journal is None:
             return NO_JOURNAL
         from fast_agent.agents.journal import TurnJournal
 
         return TurnJournal(
-            scope.journal,
+            context.journal,
             self.origin,
-            scope,
+            context,
             record=record,
             start=self.start,
             usages=self.usages,
@@ -215,13 +215,13 @@ class TurnLife:
         """Report what does not stop the turn; without a listener it is logged."""
         self._listener(Warned(self.origin, text))
 
-    def scope_below(
+    def context_below(
         self, *, depth: int = 0, parent: str | None = None, steering: Steering | None = None
-    ) -> Scope:
-        """Return the scope of what the turn starts; see `Scope.below`."""
+    ) -> TurnContext:
+        """Return the context of what the turn starts; see `TurnContext.below`."""
         if self._below is None:
             self._below = Meter(self.origin.agent)
-        return self.scope.below(
+        return self.context.below(
             self.origin.turn_id,
             (self._below, self._limited),
             depth=depth,
@@ -324,8 +324,8 @@ class TurnLife:
             self._memory.end()
 
     def _redact(self, error: FastAgentError) -> None:
-        if self.scope.redact is not None:
-            error.hide(self.scope.redact)
+        if self.context.redact is not None:
+            error.hide(self.context.redact)
 
     async def _abandon(self, reason: StopReason, error: str | None) -> None:
         """End a turn that has no answer."""
@@ -362,7 +362,7 @@ class TurnLife:
         if self.trims:
             draft.trim()
         said = tuple(draft.history.iterate(self.start))
-        transcript = self.scope.transcript
+        transcript = self.context.transcript
         if transcript is not None:
             transcript.append(Entry(origin.agent, origin.turn_id, origin.parent_call_id, said))
         if self.adopted:

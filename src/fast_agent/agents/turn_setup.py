@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
+    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import Message
@@ -46,7 +47,7 @@ class CompactionPlan:
     """
 
     share: float | None = COMPACTION_SHARE
-    ask: Callable[[str, str, Scope], Awaitable[str]] | None = None
+    ask: Callable[[str, str, TurnContext], Awaitable[str]] | None = None
     native: bool = True
 
 
@@ -54,13 +55,13 @@ class Fork(Protocol):
     """Has another instance of an agent carry out a skill, which remembers nothing."""
 
     def __call__(
-        self, skill: SkillCall, scope: Scope, output: OutputShape | None = None
+        self, skill: SkillCall, context: TurnContext, output: OutputShape | None = None
     ) -> Awaitable[TurnResult]:
         """Run its turn.
 
         Args:
             skill: The skill, and the message for the instance.
-            scope: Where its turn stands.
+            context: Where its turn stands.
             output: The shape the answer must have, or None.
 
         Raises:
@@ -91,18 +92,15 @@ class TurnSetup:
     """What all turns of one agent instance have in common.
 
     Args:
-        agent: The agent's name.
+        config: What the instance is made from.
         model: Its model.
         render: Gives the system prompt.
         tools: Its tools.
-        params: Request parameters; those of the loop itself are set too.
-        max_iterations: Most model requests of one turn; None is `bounds.MAX_ITERATIONS`, and
-            `MAX_WITHOUT_TOOLS` where there are no tools.
+        params: The card's request parameters, with those of the program and the configuration.
         hooks: Functions called on the way, or None.
         results: How much of a tool result the model is given; None is all.
         window: Tokens the model's context window holds, where the configuration says so.
         compaction: When and by whom the conversation is summarized.
-        trims: Whether a turn leaves only its last tool calls in what the model is given.
         unpriced: Returns the spec of a model whose price is unknown, or None; of the agent's own
             models, or of those it is given.
         known_window: Returns the tokens the window holds, wherever that is known from, or None.
@@ -112,17 +110,15 @@ class TurnSetup:
     """
 
     _: KW_ONLY
-    agent: str
+    config: AgentConfig
     model: Model
     render: Callable[[], Awaitable[str]]
     tools: ToolSource
     params: RequestParams
-    max_iterations: int | None
     hooks: TurnHooks | None = None
     results: ResultLimits | None = None
     window: int | None = None
     compaction: CompactionPlan = DEFAULT_PLAN
-    trims: bool = False
     unpriced: Callable[[str | None], str | None] = lambda _: None
     known_window: Callable[[], int | None] = lambda: None
     permits: SkillPermits | None = None

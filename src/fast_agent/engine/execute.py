@@ -180,7 +180,7 @@ class StepExecutor:
             return call_to_json(result, used.usage)
         cast_ = self._runtime.cast()
         try:
-            scope = cast_.scope.below(step.turn_id, (used,), depth=step.turn.count("/"))
+            turn = cast_.context.below(step.turn_id, (used,), depth=step.turn.count("/"))
             context = TurnCallContext(
                 agent_name=step.agent,
                 turn_id=step.turn_id,
@@ -189,17 +189,17 @@ class StepExecutor:
                 progress=progress,
                 human=human,
                 conversation=cast_.conversation,
-                deps=scope.deps,
+                deps=turn.deps,
                 origin=Origin(step.agent, step.turn_id, None),
-                scope=scope,
+                turn=turn,
                 site=CallSite(Conversation(), log.warning, cast=cast_),
                 index=0,
             )
             try:
-                if scope.charges is None or tool.server_name is None:
+                if turn.charges is None or tool.server_name is None:
                     result = await tool.call(call, context)
                 else:
-                    with scope.charges.entered(step.agent, scope.meters):
+                    with turn.charges.entered(step.agent, turn.meters):
                         result = await tool.call(call, context)
             except FastAgentError:
                 raise

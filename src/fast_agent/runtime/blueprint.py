@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent_tool import AgentTool
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import RuntimeOptions
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig, FileAccess
     from fast_agent.cards.card import Card
@@ -68,7 +68,7 @@ class Blueprint(Protocol):
         messages: Iterable[Message] | None = None,
         *,
         shared: bool = False,
-        scope: Scope | None = None,
+        turn: TurnContext | None = None,
     ) -> Agent:
         """Make an instance.
 
@@ -76,7 +76,7 @@ class Blueprint(Protocol):
             messages: What its history starts with; None is the card's own `messages`.
             shared: It is the shared instance of the card. Such a workflow works with
                 the shared instances of its members, any other with clones of them.
-            scope: Where its turns stand unless they are told otherwise; None is the runtime's own
+            turn: Where its turns stand unless they are told otherwise; None is the runtime's own
                 conversation.
 
         Raises:
@@ -175,13 +175,13 @@ class LlmBlueprint:
         messages: Iterable[Message] | None = None,
         *,
         shared: bool = False,
-        scope: Scope | None = None,
+        turn: TurnContext | None = None,
     ) -> LlmAgent:
         """Make an instance."""
         del shared
         config, context = self._config, self._context
         setup = TurnSetup(
-            agent=config.name,
+            config=config,
             model=context.models.create(
                 self._model.text,
                 agent=config.name,
@@ -191,12 +191,10 @@ class LlmBlueprint:
             render=self._instruction.render,
             tools=self._tools or self._offer(self._crew()),
             params=self._params,
-            max_iterations=self._params.max_iterations,
             hooks=self._turn_hooks,
             results=self._results,
             window=self._window,
             compaction=self._compaction,
-            trims=config.trim_tool_history,
             unpriced=self._unpriced,
             permits=self.skills.permits,
             model_named=self._other_model,
@@ -204,22 +202,22 @@ class LlmBlueprint:
             known_window=self._known_window,
         )
         return LlmAgent(
-            config,
             setup,
             templates=self._templates if messages is None else messages,
             new_id=context.options.new_turn_id,
-            scope=context.turn if scope is None else scope,
+            context=context.turn if turn is None else turn,
             read_resource=self._servers.read_resource,
         )
 
     async def _fork(
-        self, skill: SkillCall, scope: Scope, output: OutputShape | None = None
+        self, skill: SkillCall, context: TurnContext, output: OutputShape | None = None
     ) -> TurnResult:
         """Have another instance carry out a skill; see `Fork`."""
         own = replace(skill, fields=replace(skill.fields, forks=False))
         agent = self.instance(())
         try:
-            return await agent.generate(skill.text, scope=replace(scope, skill=own), output=output)
+            context = replace(context, skill=own)
+            return await agent.generate(skill.text, context=context, output=output)
         finally:
             with CancelScope(shield=True):
                 await agent.aclose()
@@ -366,10 +364,10 @@ def compaction_plan(config: AgentConfig, context: RuntimeContext) -> CompactionP
             hint="load its card too, or leave out `agent`",
         )
 
-    async def ask(system: str, text: str, scope: Scope) -> str:
+    async def ask(system: str, text: str, turn: TurnContext) -> str:
         agent = context.clone(name, ())
         try:
-            result = await agent.generate(f"{system}\n\n{text}", scope=scope)
+            result = await agent.generate(f"{system}\n\n{text}", context=turn)
         finally:
             await agent.aclose()
         return result.text

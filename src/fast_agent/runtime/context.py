@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.runtime_options import RuntimeOptions
-    from fast_agent.agents.scope import Charges, Scope
+    from fast_agent.agents.turn_context import Charges, TurnContext
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
@@ -105,7 +105,7 @@ class RuntimeContext:
     urls: UrlTexts
     loader: OnDemand[FunctionLoader]
     documents: OnDemand[ResourceShelf]
-    turn: Scope
+    turn: TurnContext
     wanted_model: Callable[[str], str | None]
     clone: Callable[[str, Iterable[Message] | None], Agent]
     inner: MakeRuntime
@@ -193,7 +193,7 @@ class MakeRuntime(Protocol):
         settings: Settings,
         options: RuntimeOptions | None = None,
         *,
-        scope: Scope | None = None,
+        turn: TurnContext | None = None,
     ) -> AbstractAsyncContextManager[InnerRuntime]:
         """Make it; nothing is open before it is entered."""
         ...

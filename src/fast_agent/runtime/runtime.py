@@ -19,7 +19,7 @@ from fast_agent.agents.child_history import NOTHING_WANTED
 from fast_agent.agents.events import log_warnings
 from fast_agent.agents.live_agent import LiveAgent
 from fast_agent.agents.runtime_options import RuntimeOptions, through_steps
-from fast_agent.agents.scope import Charges, Scope
+from fast_agent.agents.turn_context import Charges, TurnContext
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.prompt.url_text import UrlTexts, fetch_text
 from fast_agent.runtime.blueprint import LlmBlueprint
@@ -91,7 +91,7 @@ class Runtime:
         settings: The configuration.
         options: The options of the program; None uses those of a plain program.
         builders: How cards are built, by type.
-        scope: Where its turns stand when another agent started them; None at the top.
+        turn: Where its turns stand when another agent started them; None at the top.
         grows: Whether cards that come later may bring servers.
         carrier: Has the turns of conversations run elsewhere; None runs them here.
     """
@@ -103,12 +103,12 @@ class Runtime:
         options: RuntimeOptions | None = None,
         *,
         builders: Mapping[str, Builder] = BUILDERS,
-        scope: Scope | None = None,
+        turn: TurnContext | None = None,
         grows: bool = False,
         carrier: TurnCarrier | None = None,
     ) -> None:
         options = through_steps(options or RuntimeOptions())
-        outer = scope or Scope(
+        outer = turn or TurnContext(
             listener=_with_tracing(options.listener or log_warnings, options.tracing),
             journal=options.journal,
             transcript=options.transcript,
@@ -117,7 +117,7 @@ class Runtime:
             deps=options.deps,
         )
         # What runs below an agent's turn was chosen by a model: it gets no more than its card says.
-        self._granted = options.granted if scope is None else ()
+        self._granted = options.granted if turn is None else ()
         load_set = self._with_granted(load_set, options)
         self._options = options
         self._carrier = carrier
@@ -135,8 +135,8 @@ class Runtime:
         self._cast = Cast(
             self._make,
             outer,
-            options.journal if scope is None else None,
-            within=None if scope is None else scope.cast,
+            options.journal if turn is None else None,
+            within=None if turn is None else turn.cast,
         )
         self._casts: WeakSet[Cast] = WeakSet((self._cast,))
         self._former: list[list[Agent]] = []
@@ -151,7 +151,7 @@ class Runtime:
             urls=UrlTexts(fetch_text, options.monotonic),
             loader=new_loader(options),
             documents=new_documents(settings, options),
-            turn=self._cast.scope,
+            turn=self._cast.context,
             wanted_model=self.wanted_model,
             clone=self.clone,
             inner=partial(Runtime, builders=builders),
@@ -259,7 +259,7 @@ class Runtime:
             Its agents; the caller closes them.
         """
         outer = self._outer
-        scope = replace(
+        turn = replace(
             outer,
             listener=_with_tracing(listener, self._options.tracing) if listener else outer.listener,
             journal=journal,
@@ -268,7 +268,7 @@ class Runtime:
             steps=_steps_of(self._options.steps, journal) if steps is None else steps,
             deps=(*deps, *outer.deps),
         )
-        cast = Cast(self._make, scope, journal)
+        cast = Cast(self._make, turn, journal)
         self._casts.add(cast)
         return cast
 
@@ -350,8 +350,8 @@ class Runtime:
             await self._close_former()
         self._waits = False
 
-    def _make(self, name: str, scope: Scope) -> Agent:
-        agent = self._edition.blueprint(name).instance(shared=True, scope=scope)
+    def _make(self, name: str, turn: TurnContext) -> Agent:
+        agent = self._edition.blueprint(name).instance(shared=True, turn=turn)
         if self._carrier is not None and isinstance(agent, LiveAgent):
             agent.carrier = self._carrier
         return agent
@@ -408,9 +408,9 @@ class Runtime:
         caller, config = cast.agent(parent), self._edition.card(parent).config
         route = self._edition.context.histories.route(config, child, wanted)
         site = CallSite(caller.conversation, warn, cast=cast)
-        scope, clone = cast.scope, partial(self.clone, child)
+        turn, clone = cast.context, partial(self.clone, child)
         try:
-            return await call_child(clone, route, site, message, index=0, scope=scope)
+            return await call_child(clone, route, site, message, index=0, context=turn)
         finally:
             await site.land()
             if site.adopted:

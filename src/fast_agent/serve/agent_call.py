@@ -95,8 +95,8 @@ class AgentCall:
             await conversation.prepare()
             await conversation.take_up(self.name, message)
             agent = conversation.agent(self.name)
-            scope = None if human is None else replace(conversation.cast.scope, human=human)
-            return answer_of(await agent.generate(message, scope=scope, listener=listener))
+            context = None if human is None else replace(conversation.cast.context, human=human)
+            return answer_of(await agent.generate(message, context=context, listener=listener))
         except FastAgentError as error:  # here, since what leaves a task group is a group
             return answer_of_problem(error)
 

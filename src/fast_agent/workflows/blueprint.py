@@ -11,7 +11,7 @@ from fast_agent.workflows.workflow import WorkflowSetup
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
     from fast_agent.runtime.context import RuntimeContext
@@ -58,14 +58,14 @@ class WorkflowBlueprint:
         messages: Iterable[Message] | None = None,
         *,
         shared: bool = False,
-        scope: Scope | None = None,
+        turn: TurnContext | None = None,
     ) -> Workflow:
         """Make an instance; see `Blueprint.instance`."""
         return self._make(
             WorkflowSetup(
                 config=self._config,
                 context=self._context,
-                scope=self._context.turn if scope is None else scope,
+                turn=self._context.turn if turn is None else turn,
                 templates=self._templates if messages is None else messages,
                 shared=shared,
                 limits=self._limits,

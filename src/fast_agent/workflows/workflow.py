@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.cast import Cast
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import Outcome
     from fast_agent.cards.agent_config import AgentConfig
@@ -42,7 +42,7 @@ class WorkflowSetup:
     Args:
         config: Its card.
         context: What its members are made with.
-        scope: The context of its turns by default.
+        turn: The context of its turns by default.
         templates: What its conversation starts with.
         shared: It is the shared instance, and works with the shared instances of its members.
         limits: Bounds for it and everything it starts, or None.
@@ -51,7 +51,7 @@ class WorkflowSetup:
 
     config: AgentConfig
     context: RuntimeContext
-    scope: Scope
+    turn: TurnContext
     templates: Iterable[Message] = ()
     shared: bool = False
     limits: UsageLimits | None = None
@@ -77,7 +77,7 @@ class Workflow(LiveAgent):
             remembers = default_of("use_history", config.type) is not False
         super().__init__(
             config,
-            setup.scope,
+            setup.turn,
             templates=setup.templates,
             remembers=remembers,
             limits=setup.limits,
@@ -108,10 +108,10 @@ class Workflow(LiveAgent):
             raise RunError(f"workflow `{self.name}` has no model of its own")
         return brain
 
-    def expect_turn(self, scope: Scope) -> None:
+    def expect_turn(self, context: TurnContext) -> None:
         """Hold on to its members before the turn waits; see `LiveAgent.expect_turn`."""
-        if scope.cast is not None:
-            self.bind(cast_of(scope))
+        if context.cast is not None:
+            self.bind(cast_of(context))
 
     def bind(self, cast: Cast) -> None:
         """Hold on to the shared instances of its members, and theirs, for as long as it lives.

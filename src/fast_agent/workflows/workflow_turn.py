@@ -83,7 +83,7 @@ class WorkflowTurn:
         self.history: History = life.draft.history
         self.output = output
         turn_id = life.origin.turn_id
-        self._below = life.scope_below(depth=1, parent=turn_id, steering=life.steering)
+        self._below = life.context_below(depth=1, parent=turn_id, steering=life.steering)
 
     def member(self, name: str) -> Agent:
         """Return a member by its card's name: the shared instance, or the workflow's own clone.
@@ -128,7 +128,7 @@ class WorkflowTurn:
             FastAgentError: Its turn could not be finished.
         """
         self._see_depth(agent.name)
-        return await agent.generate(message, scope=self._below, output=output)
+        return await agent.generate(message, context=self._below, output=output)
 
     @asynccontextmanager
     async def site(self, request: Message, calls: int) -> AsyncGenerator[CallSite]:
@@ -167,7 +167,7 @@ class WorkflowTurn:
         """
         self._see_depth(name)
         clone = partial(self._context.clone, name)
-        return await call_child(clone, route, site, message, index=index, scope=self._below)
+        return await call_child(clone, route, site, message, index=index, context=self._below)
 
     def _see_depth(self, name: str) -> None:
         if self._below.depth > self._deepest:
@@ -180,7 +180,7 @@ class WorkflowTurn:
         """Let the workflow's own model answer; its requests count as the workflow's own."""
         below = self._below
         own = replace(below, meters=self.life.meters, depth=below.depth - 1)
-        return await agent.generate(message, scope=own, output=output)
+        return await agent.generate(message, context=own, output=output)
 
     def tell(self, kind: str, **facts: JsonValue) -> None:
         """Notify listeners of a step that became visible.

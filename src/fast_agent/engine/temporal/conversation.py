@@ -192,7 +192,7 @@ class TemporalCarrier:
         self, life: TurnLife, run: WorkflowHandle[Any, Any], key: str, given: dict[str, Any]
     ) -> dict[str, Any]:
         """Ask for a turn; its user is asked what it asks, and it is cancelled with this one."""
-        human = life.scope.human or self._human
+        human = life.context.human or self._human
         questions = None
         if human is not None:
             questions = asyncio.create_task(self._ask_user(run, human))
@@ -263,7 +263,7 @@ async def _signal(run: WorkflowHandle[Any, Any], name: str, *args: object) -> No
 
 
 def _conversation_of(life: TurnLife) -> object:
-    return life.scope.cast
+    return life.context.cast
 
 
 def _request(question: JsonObject) -> HumanRequest:
@@ -284,7 +284,7 @@ def _charge(life: TurnLife, own: Usage, tree: Usage) -> None:
     for meter in life.meters:
         meter.go_on(counts)
     if any(below):
-        for meter in life.scope_below().meters:
+        for meter in life.context_below().meters:
             meter.go_on(below)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
     from fast_agent.agents.runtime_options import RuntimeOptions
-    from fast_agent.agents.scope import Scope
+    from fast_agent.agents.turn_context import TurnContext
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.config.settings import Settings
@@ -143,12 +143,12 @@ class CardReach:
         return self._load(path, self.variables).cards
 
     @asynccontextmanager
-    async def running(self, path: Path, scope: Scope) -> AsyncGenerator[InnerRuntime]:
+    async def running(self, path: Path, turn: TurnContext) -> AsyncGenerator[InnerRuntime]:
         """Make the cards of a path live, apart from all others, for as long as this lasts.
 
         Args:
             path: From `locate`.
-            scope: Where their turns stand.
+            turn: Where their turns stand.
 
         Raises:
             CardError: With every problem of the cards, or because they may not be run.
@@ -170,7 +170,7 @@ class CardReach:
             granted=(),
         )
         load_set = registry.snapshot.load_set
-        async with self._inner(load_set, self._settings, inside, scope=scope) as runtime:
+        async with self._inner(load_set, self._settings, inside, turn=turn) as runtime:
             yield runtime
 
     def _registry_of(self, path: Path, load: CardLoad) -> Registry:

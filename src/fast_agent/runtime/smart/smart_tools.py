@@ -208,7 +208,7 @@ class SmartTools:
         ask: Callable[[InnerRuntime, Agent], Awaitable[tuple[Content, ...]]],
     ) -> tuple[Content, ...]:
         """Run an agent of the cards, between the two events that frame a child's work."""
-        parent, listener = self._crew.parent, context.scope.listener
+        parent, listener = self._crew.parent, context.turn.listener
         seconds = parent.child_timeout_sec
         async with self._crew.places:
             with nullcontext() if seconds is None else deadline("smart", seconds):
@@ -235,17 +235,17 @@ class SmartTools:
         self, args: ToolArguments, context: TurnCallContext
     ) -> AsyncGenerator[tuple[InnerRuntime, str]]:
         """Open the cards a call names; yield them and the name of the agent it is about."""
-        if context.scope.depth >= self._crew.max_depth:
+        if context.turn.depth >= self._crew.max_depth:
             deepest = self._crew.max_depth
             raise ToolError(f"agents may call each other {deepest} deep at most")
         path = self._reach.locate(args.required_text("agent_card_path"))
-        scope = replace(
-            context.scope,
-            depth=context.scope.depth + 1,
+        turn = replace(
+            context.turn,
+            depth=context.turn.depth + 1,
             parent_call_id=context.call_id,
             correlation_id=context.correlation_id,
         )
-        async with self._reach.running(path, scope) as runtime:
+        async with self._reach.running(path, turn) as runtime:
             asked = args.text("agent")
             if asked is not None and asked not in runtime.names:
                 near = closest(asked, runtime.names)

@@ -1,4 +1,4 @@
-"""Scope: where a turn stands in the tree of everything one request set off."""
+"""The context of a turn: what it inherits from whatever started it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SharedConversation(Protocol):
 
 
 @frozen
-class Scope:
+class TurnContext:
     """Context a turn inherits from its caller.
 
     Args:
@@ -80,8 +80,8 @@ class Scope:
         depth: int = 0,
         parent: str | None = None,
         steering: Steering | None = None,
-    ) -> Scope:
-        """Return the scope of what a turn in this one starts.
+    ) -> TurnContext:
+        """Return the context of what a turn in this one starts.
 
         Args:
             turn_id: The turn.
@@ -90,7 +90,7 @@ class Scope:
             parent: What the turns below answer; None is what the turn itself does.
             steering: The messages a user sends into the turns below; None where there are none.
         """
-        return Scope(
+        return TurnContext(
             meters=meters + self.meters,
             listener=self.listener,
             depth=self.depth + depth,
@@ -107,8 +107,8 @@ class Scope:
             deps=self.deps,
         )
 
-    def within(self, own: Scope) -> Scope:
-        """Return this scope, with the conversation of an instance's own scope if it has none."""
+    def within(self, own: TurnContext) -> TurnContext:
+        """Return this context, with the conversation of an instance's own if it has none."""
         return self if self.cast is not None else replace(self, cast=own.cast)
 
 
@@ -137,5 +137,5 @@ class Charges:
         return calls[-1] if calls else ((), NULL_STEPS.top)
 
 
-TOP = Scope()
+TOP = TurnContext()
 """Where a turn stands that nothing else started."""
