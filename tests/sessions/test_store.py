@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 import subprocess
@@ -15,7 +16,9 @@ from tests.sessions.session_world import plain_turn, store_in, texts, tool_turn,
 from fast_agent.errors import SessionError, TrustError
 from fast_agent.sessions.facts import SessionSets
 from fast_agent.sessions.integrity import FACTS_SUM, SEAL
+from fast_agent.sessions.sqlite.files import SessionFiles
 from fast_agent.sessions.sqlite.schema import APPLICATION_ID, STEPS, add_sums, bring_up, version_of
+from fast_agent.sessions.store import SessionStore
 from fast_agent.trust.effect import Effect, Holder
 from fast_agent.trust.found_set import FoundSet, Provenance
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.sessions.session import SetChange
+    from fast_agent.sessions.sqlite.log import SqliteLog
 
 
 def test_a_session_is_found_by_its_id_or_the_beginning_of_it(tmp_path: Path) -> None:
@@ -150,6 +154,56 @@ def test_a_home_without_sessions_lists_none_and_is_left_alone(tmp_path: Path) ->
     assert store.list() == []
     assert store.latest() is None
     assert not (tmp_path / "home").exists()
+
+
+def opened_by(store: SessionStore, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
+    """List the sessions; returns their titles, and the ids of those whose files were opened."""
+    opened: list[str] = []
+    read = SessionFiles.read
+
+    def counted(files: SessionFiles, session_id: str) -> SqliteLog:
+        opened.append(session_id)
+        return read(files, session_id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SessionFiles, "read", counted)
+        titles = [one.title for one in store.list()]
+    return titles, opened
+
+
+@pytest.mark.spec("T-H1.3")
+def test_a_list_opens_only_sessions_that_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SessionStore(tmp_path)
+    with_titles = [store.create(f"title {number}") for number in range(20)]
+    for session in with_titles:
+        session.close()
+    ids = [session.id for session in with_titles]
+    files = [path for path in (tmp_path / "sessions").iterdir() if ".sqlite" in path.name]
+    for path in files:  # what changed just now is opened again
+        os.utime(path, ns=(1_000_000_000, 1_000_000_000))
+    titles, opened = opened_by(store, monkeypatch)
+    assert sorted(opened) == sorted(ids)
+    assert opened_by(store, monkeypatch) == (titles, [])
+    store.rename(ids[3], "another title")
+    changed, opened = opened_by(store, monkeypatch)
+    assert opened == [ids[3]]
+    assert "another title" in changed
+    assert "title 3" not in changed
+    store.delete(ids[5])
+    assert "title 5" not in [one.title for one in store.list()]
+    kept = tmp_path / "sessions/summaries.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert '"title 4"' in kept.read_text()
+    assert '"title 5"' not in kept.read_text()
+    for text in ("[]", '{"a": 1}', '{"a": [[1], {"id": 1, "more": 2}]}', "\0", ""):
+        kept.write_text(text)
+        assert sorted(one.title for one in store.list()) == sorted(
+            {*changed, "another title"} - {"title 5"}
+        )
+    listed = store.list(check=True)
+    assert len(listed) == 19
 
 
 @pytest.mark.spec("SESSION-1")
