@@ -12,7 +12,12 @@ import anyio
 import pytest
 from tests.acp.editor_world import EVERYTHING, Connected, Editor, connected, write_card
 
-from fast_agent.acp.permission import chosen_option
+from fast_agent.acp.permission import (
+    Subject,
+    chosen_option,
+    command_patterns,
+    remembered_verdict,
+)
 from fast_agent.acp.remembered import RememberedPermissions
 
 TINY = Path(__file__).parents[1] / "mcp/servers/tiny.py"
@@ -293,3 +298,66 @@ async def test_a_card_is_written_only_with_permission(tmp_path: Path) -> None:
         assert len(there.editor.asked) == 1
         assert "was not run" in results(there)[0]
         assert not (there.cwd / "made.md").exists()
+
+
+@pytest.mark.spec("T-P3.2")
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
+        ("git status", "allow"),
+        ("git", "allow"),
+        ("git commit -m 'a; b && c'", "allow"),
+        ("git status && git log | git x", "allow"),
+        ("git log; ls -l", "allow"),
+        ("ls -l", "allow"),
+        ("ls -la", None),
+        ("git status && touch x", None),
+        ("git status & touch x", None),
+        ("git status\ntouch x", None),
+        ("git status > file", None),
+        ("git log $(touch x)", None),
+        ("git log `touch x`", None),
+        ("git log <(touch x)", None),
+        ("git log \\; touch x", None),
+        ("git 'log", None),
+        ("gitk", None),
+        ("PAGER=x git log", None),
+        ("rm -r . && git status", "reject"),
+        ("npm run test x; npm run test", "allow"),
+        ("npm run build", None),
+        ("", None),
+    ],
+)
+def test_patterns_cover_each_part_of_a_command(
+    tmp_path: Path, command: str, verdict: str | None
+) -> None:
+    known = RememberedPermissions(tmp_path / "permissions.json")
+    allowed = ("execute(git *)", "execute ls -l", "execute(npm run test *)")
+    for key in allowed:
+        known.keep("/here", key, "allow")
+    known.keep("/here", "execute rm -r .", "reject")
+    subject = Subject(f"execute {command}", command, command=command)
+    assert remembered_verdict(known, "/here", subject) == verdict
+    assert remembered_verdict(known, "/elsewhere", subject) is None
+
+
+@pytest.mark.spec("T-P3.2")
+@pytest.mark.parametrize(
+    ("command", "patterns"),
+    [
+        ("git status --short", [("execute(git status *)",), ("execute(git *)",)]),
+        ("ls", [("execute(ls *)",)]),
+        (
+            "git add . && ls -l",
+            [("execute(git add *)", "execute(ls -l *)"), ("execute(git *)", "execute(ls *)")],
+        ),
+        ("sudo git status", []),
+        ("/bin/bash -c ls", []),
+        ("python3 x.py", []),
+        ("A=1 git status", []),
+        ("echo x > y", []),
+        ("git 'a b'", []),
+    ],
+)
+def test_patterns_that_shorten_a_command(command: str, patterns: list[tuple[str, ...]]) -> None:
+    assert command_patterns(command) == patterns

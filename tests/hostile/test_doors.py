@@ -53,6 +53,7 @@ DOORS: dict[str, set[str]] = {
     "resources/skill_client/approvals.py": {"write"},
     "runtime/smart/smart_agent.py": {"write"},
     "sessions/postgres/database.py": {"connect"},  # its address was approved
+    "sessions/sqlite/files.py": {"write"},  # what lists of sessions show, beside them in the home
     "text/frozen.py": {"import"},
     "tools/files/file_tools.py": {"write"},  # through an editor, whose person is asked
     "tools/files/workspace.py": {"write"},  # below the workspace, with permission

@@ -477,6 +477,34 @@ def test_several_requests_are_shown_one_at_a_time(project: Path) -> None:
         assert not (project / other).exists()
 
 
+@pytest.mark.spec("T-P3.2")
+def test_always_can_mean_the_first_words_of_a_command(project: Path, tmp_path: Path) -> None:
+    def call(command: str) -> str:
+        return f"***CALL_TOOL execute {json.dumps({'command': command})}"
+
+    with Terminal(*PASS, "--shell", rows=30, columns=120) as terminal:
+        terminal.wait_for(READY)
+        terminal.line(call("echo one"))
+        terminal.wait_for_screen("answer with 1-5")
+        terminal.send("a")
+        terminal.wait_for_screen("What is always allowed here?")
+        terminal.wait_for_screen("answer with 1-3")
+        assert any(row.endswith("3 execute(echo *)") for row in terminal.display)
+        terminal.send("3")
+        terminal.wait_for("✓ execute echo one", " out")
+        terminal.line(call("echo two && echo three"))
+        terminal.wait_for("✓ execute echo two && echo three")
+        terminal.line(call("echo four; touch made"))
+        terminal.wait_for_screen("answer with 1-5")
+        terminal.send("n")
+        terminal.wait_for("the person did not allow it")
+        assert not (project / "made").exists()
+        terminal.line("/permissions")
+        terminal.wait_for("execute(echo *): always allow")
+    kept = json.loads((tmp_path / "home/permissions.json").read_text())
+    assert kept == {str(project): {"execute(echo *)": "allow"}}
+
+
 @pytest.mark.spec("T-C0.1")
 def test_help_and_completion_come_from_the_table(project: Path) -> None:
     with Terminal(*PASS, rows=100, columns=120) as terminal:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 from anyio.to_thread import run_sync
@@ -20,7 +22,7 @@ from fast_agent.tools.permission import WRITES_FILES
 from fast_agent.trust.address import address_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     from fast_agent.acp.files import ClientFiles
@@ -33,6 +35,16 @@ if TYPE_CHECKING:
     from fast_agent.tools.permission import PermissionRequest
 
 _LONGEST_PATH = 4096
+_MORE_IN_SHELLS: Final = re.compile(r"[<>$`\\(){}#!\n\r\0]")
+"""Characters by which a shell does more than run the words of a line."""
+_PLAIN_WORD: Final = re.compile(r"[\w./:=@%+,~-]+")
+_RUNNERS: Final = (
+    "sh bash dash zsh fish ksh cmd powershell pwsh sudo su doas env eval exec xargs nohup nice "
+    "time timeout watch ssh find parallel command builtin source . python python3 node deno bun "
+    "perl ruby php lua awk gawk make npx uvx docker podman kubectl"
+)
+_RUNS_OTHERS: Final = frozenset(_RUNNERS.split())
+"""Programs whose further words are programs or code."""
 _KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
 
 
@@ -44,11 +56,13 @@ class Subject:
         key: What it is remembered by.
         said: What the user is told `always` covers.
         lasts: Whether it may be decided for good.
+        command: The command it is about; None where it is about no command.
     """
 
     key: str
     said: str
     lasts: bool = True
+    command: str | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -86,7 +100,8 @@ class Subjects:
             return Subject(key, f"every call of `{one_line(name)}` {where}")
         if name == "execute":
             command = str(arguments.get("command"))
-            return Subject(f"execute {command}", f"`{one_line(command)}` {where}")
+            said = f"`{one_line(command)}` {where}"
+            return Subject(f"execute {command}", said, command=command)
         if name == "fetch":
             site = _site(arguments.get("url"))
             return Subject(f"fetch {site}", f"pages of {one_line(site)}", lasts=bool(site))
@@ -172,7 +187,7 @@ class ClientPermission:
         async with self._asking:
             verdict = None
             if subject.lasts:
-                verdict = await run_sync(self._remembered.verdict, place, subject.key)
+                verdict = await run_sync(remembered_verdict, self._remembered, place, subject)
             if verdict is None:
                 chosen = await self._choice(request, subject)
                 if chosen is None:
@@ -243,6 +258,85 @@ class ClientPermission:
         if server is None:
             return who
         return f"{who} of server {named(server, self._origins.server_origin(server))}"
+
+
+def remembered_verdict(
+    remembered: RememberedPermissions,
+    place: str,
+    subject: Subject,
+    allowed: Collection[str] = (),
+) -> Verdict | None:
+    """Return what was decided for good, of a command also by patterns that cover its parts.
+
+    Args:
+        remembered: What was decided for good.
+        place: The directory of the session.
+        subject: What it is about.
+        allowed: What is allowed in addition, by what it is remembered by.
+    """
+    if subject.key in allowed:
+        return "allow"
+    kept = remembered.all(place)
+    verdict = kept.get(subject.key)
+    if verdict in {"allow", "reject"}:
+        return cast("Verdict", verdict)
+    if subject.command is None:
+        return None
+    allows = {*allowed, *(key for key, verdict in kept.items() if verdict == "allow")}
+    parts = command_parts(subject.command)
+    if any(kept.get(f"execute {' '.join(part)}") == "reject" for part in parts):
+        return "reject"
+    return "allow" if parts and all(_is_covered(part, allows) for part in parts) else None
+
+
+def _is_covered(part: Sequence[str], allows: Collection[str]) -> bool:
+    """Whether a command of a line is allowed, as it is or by its first words."""
+    if all(_PLAIN_WORD.fullmatch(word) for word in part) and f"execute {' '.join(part)}" in allows:
+        return True
+    return any(pattern_key(part[:count]) in allows for count in range(1, len(part) + 1))
+
+
+def pattern_key(words: Sequence[str]) -> str:
+    """Return what commands that start with words are remembered by, such as `execute(git *)`."""
+    return f"execute({' '.join(words)} *)"
+
+
+def command_patterns(command: str) -> list[tuple[str, ...]]:
+    """Return patterns that cover a command line, by two and by one of the first words of each part.
+
+    Programs that run others are left out: what they would run is in their further words.
+    """
+    parts = command_parts(command)
+    words = [word for part in parts for word in part[:2]]
+    if not parts or not all(_PLAIN_WORD.fullmatch(word) for word in words):
+        return []
+    if any(part[0].rpartition("/")[2] in _RUNS_OTHERS or "=" in part[0] for part in parts):
+        return []
+    found = [tuple(dict.fromkeys(pattern_key(part[:count]) for part in parts)) for count in (2, 1)]
+    return list(dict.fromkeys(found))
+
+
+def command_parts(command: str) -> list[list[str]]:
+    """Cut a command line into the commands it runs, each as words.
+
+    Returns:
+        Nothing where the shell may run or write more than the words say: substitutions, variables,
+        redirections, several lines.
+    """
+    if _MORE_IN_SHELLS.search(command):
+        return []
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    parts: list[list[str]] = [[]]
+    try:
+        for word in lexer:
+            if word and set(word) <= set(";&|"):
+                parts.append([])
+            else:
+                parts[-1].append(word)
+    except ValueError:  # a quote is not closed
+        return []
+    return [part for part in parts if part]
 
 
 def _site(url: JsonValue) -> str:

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import anyio
 from anyio.to_thread import run_sync
 
-from fast_agent.acp.permission import Subject, Subjects
+from fast_agent.acp.permission import (
+    Subject,
+    Subjects,
+    command_patterns,
+    remembered_verdict,
+)
 from fast_agent.errors import RunError, ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.tools.human import HumanAnswer, HumanRequest, asker, named
@@ -294,9 +299,9 @@ class TerminalPermission:
             return "the permission mode `reading` allows no calls that a person is asked about"
         subject = self._subjects.of(request)
         if subject.lasts:
-            if subject.key in self.allowed:
-                return None
-            verdict = await run_sync(self._remembered.verdict, str(self._cwd), subject.key)
+            verdict = await run_sync(
+                remembered_verdict, self._remembered, str(self._cwd), subject, self.allowed
+            )
             if verdict is not None:
                 return None if verdict == "allow" else "the person does not allow it"
         return await self._settle(
@@ -355,7 +360,8 @@ class TerminalPermission:
                 self.allowed.add(subject.key)
                 return None
             case "always":
-                await run_sync(self._remembered.keep, str(self._cwd), subject.key, "allow")
+                for key in await self._covered(subject):
+                    await run_sync(self._remembered.keep, str(self._cwd), key, "allow")
                 return None
             case "why":
                 why = await self._questions.ask(
@@ -365,6 +371,22 @@ class TerminalPermission:
                 return f"the person did not allow it{said}"
             case _:
                 return "the person did not allow it"
+
+    async def _covered(self, subject: Subject) -> tuple[str, ...]:
+        """Ask how much of a command is always allowed; nothing more where that is dismissed."""
+        patterns = [] if subject.command is None else command_patterns(subject.command)
+        if not patterns:
+            return (subject.key,)
+        choices = [Choice("", subject.said, 0)]
+        choices += [
+            Choice("", " and ".join(map(shown, keys)), number)
+            for number, keys in enumerate(patterns, 1)
+        ]
+        lines = ["Every part of a command line has to be allowed; other parts are asked about."]
+        chosen = await self._questions.ask(Question("What is always allowed here?", lines, choices))
+        if not isinstance(chosen, int):
+            return ()
+        return patterns[chosen - 1] if chosen else (subject.key,)
 
     def _question(self, request: PermissionRequest, subject: Subject) -> Question:
         call, context = request.call, request.context
