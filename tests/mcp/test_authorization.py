@@ -177,6 +177,30 @@ async def test_a_token_is_renewed_before_and_after_it_expires(
     assert all(form.get("resource") == server.url for *_, form in server.heard if form)
 
 
+@pytest.mark.spec("OAUTH-3", "OAUTH-6")
+async def test_no_log_has_a_token(
+    server: Server, kept: Authorizations, make_context: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """From a login over a renewal to a revoked authorization, with every logger open."""
+    caplog.set_level(logging.DEBUG)
+    granted = await login(server, kept)
+    server.expire()
+    assert await whoami(server, kept, make_context) == "you are a friend"
+    renewed = kept.get(server.url)
+    assert renewed is not None
+    server.revoke()
+    with pytest.raises(ToolError, match="was revoked"):
+        await whoami(server, kept, make_context)
+    forms = [form for *_, form in server.heard]
+    keys = ("code", "code_verifier", "refresh_token", "client_secret")
+    sent = {form[key] for form in forms for key in keys if form.get(key)}
+    secrets = {*granted.secrets, *renewed.secrets, *sent}
+    assert len(secrets) > 4
+    written = caplog.text + "".join(repr(record.__dict__) for record in caplog.records)
+    assert "/token" in written  # requests are logged, so that silence proves something
+    assert not any(secret in written for secret in secrets)
+
+
 @pytest.mark.spec("OAUTH-4")
 async def test_of_many_refused_requests_one_renews(
     server: Server, kept: Authorizations, make_context: Any

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _OLD_RESULT: Final = 512  # bytes left of a result that came before the last ones
 _LAST_RESULT: Final = 4096
 
+_OTHER_BLOCK: Final = 1 << 20  # more than any is counted as
+
 _SUMMARY: Final = "[the conversation so far, summarized]\n\n"
 
 
@@ -163,6 +165,15 @@ class Conversation:
         return next(
             (at for at, one in enumerate(self.history) if not one.is_template), len(self.history)
         )
+
+    @property
+    def most_since_answer(self) -> int:
+        """An upper bound of the characters of what a model is given after its last answer."""
+        last = self.view[-1]  # the only such message: the roles of a view take turns
+        size = len(last.tool_results) * self.history.longest_result
+        for block in last.content:
+            size += len(block.text) if isinstance(block, TextContent) else _OTHER_BLOCK
+        return size
 
     def compact(self, compaction: Compaction | None) -> None:
         """Start the view with a summary, or with None without one; the history keeps everything."""

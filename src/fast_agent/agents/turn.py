@@ -285,7 +285,10 @@ class Turn:
             await self._restore_foreign(made, made.native)
         use, share = self._life.draft.use, self._setup.compaction.share
         if use is not None and use.window is not None and share is not None:
-            tools = await self._make_room(use.used, use.window, share, system, tools)
+            most = share * use.window
+            # Hardly ever near, and asked before every request: a character is a token at most.
+            if use.used + self._life.draft.most_since_answer >= most:
+                tools = await self._make_room(use.used, use.window, share, system, tools)
         try:
             return await self._request(system, tools)
         except ContextError as error:
