@@ -143,6 +143,7 @@ def test_a_turn_that_was_killed_continues_from_its_last_step(
     assert not list(killed.world.home.glob("**/*.steps*"))
 
 
+@pytest.mark.spec("RUN-21")
 def test_a_user_may_go_on_with_something_else(talk: Callable[[str], Talk]) -> None:
     killed = talk("router")
     with killed.server:
@@ -175,6 +176,7 @@ class Records:
                 self.kept[name] = text
 
 
+@pytest.mark.spec("RUN-20")
 def test_no_event_loop_waits_for_the_database_of_the_steps() -> None:
     records = Records()
     steps = ConversationSteps(records, StepRedactor((), ""))

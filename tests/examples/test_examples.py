@@ -142,6 +142,7 @@ def test_demo_tools(go: Go) -> None:
     assert "16:30" in "".join(rest) or "15:30" in "".join(rest)
 
 
+@pytest.mark.spec("RUN-18")
 def test_two_workers_one_of_which_is_killed() -> None:
     demo = EXAMPLES / "cluster" / "demo.py"
     done = subprocess.run(

@@ -157,6 +157,7 @@ def test_another_message_leaves_the_turn_of_a_killed_server_cancelled(
     assert stops == ["endTurn", "cancelled", "endTurn"]
 
 
+@pytest.mark.spec("RUN-19")
 def test_a_conversation_continues_only_where_it_was_and_while_it_is_there(
     killed: KilledServers, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Self
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"not run: {why_not()}")
 
@@ -115,6 +117,116 @@ def test_the_same_message_continues_a_turn_whose_server_was_killed(
         assert noted == [["one", "two"]]
         (session,) = SessionStore(database.url).list()
         assert session.turns == 2
+
+
+class Proxy:
+    """A proxy on loopback that can stop forwarding, as a network that is cut.
+
+    Args:
+        port: Where it forwards to.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        self._open = {"to": threading.Event(), "from": threading.Event()}
+        self._sockets: list[socket.socket] = [self._listening]
+
+    def __enter__(self) -> Self:
+        self.heal()
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.heal()
+        for one in self._sockets:
+            one.close()
+
+    def cut(self, *ways: str) -> None:
+        """Hold what goes `to` the server, what comes `from` it, or both; connections stay."""
+        for way in ways:
+            self._open[way].clear()
+
+    def heal(self) -> None:
+        """Forward everything again, also what was held."""
+        for way in self._open.values():
+            way.set()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(("127.0.0.1", self._target))
+                self._sockets += [client, server]
+                for source, target, way in ((client, server, "to"), (server, client, "from")):
+                    pumped = (source, target, self._open[way])
+                    threading.Thread(target=self._pump, args=pumped, daemon=True).start()
+
+    def _pump(self, source: socket.socket, target: socket.socket, is_open: threading.Event) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                is_open.wait()
+                target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+
+@pytest.mark.spec("SESSION-28")
+@pytest.mark.parametrize("ways", [("to",), ("from",), ("to", "from")])
+def test_a_server_that_is_cut_off_from_the_database_in_a_turn_writes_nothing_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ways: tuple[str, ...]
+) -> None:
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def reply(body: dict[str, Any]) -> Reply:
+        text: str = body["messages"][-1]["content"]
+        if text == "cut":
+            asked.set()
+            may_answer.wait(PATIENCE)
+        return text_reply(f"re: {text}")
+
+    with (
+        PostgresServer() as database,
+        Proxy(database.port) as proxy,
+        ModelServer(reply) as models,
+    ):
+        monkeypatch.setenv("SESSIONS__LEASE_SECONDS", "5")
+        monkeypatch.setenv("GENERIC__BASE_URL", models.url)
+        monkeypatch.setenv("GENERIC__API_KEY", "sk-key-of-the-server")
+        for name in ("a", "b"):
+            (tmp_path / name / "cards").mkdir(parents=True)
+            card = "---\ntype: agent\nmodel: generic.m\n---\nHi.\n"
+            (tmp_path / name / "cards" / "ann.md").write_text(card)
+        monkeypatch.setenv("SESSIONS__URL", database.url_at(proxy.port))
+        with ServedAgents(tmp_path / "a") as a:
+            monkeypatch.setenv("SESSIONS__URL", database.url)
+            with ServedAgents(tmp_path / "b") as b:
+                first = a.modern_call("ann", "one")
+                named = {SESSION: first["_meta"][SESSION]}
+                answers: list[Any] = []
+                asking = threading.Thread(
+                    target=lambda: answers.append(a.modern_call("ann", "cut", **named))
+                )
+                asking.start()
+                assert asked.wait(PATIENCE)
+                proxy.cut(*ways)
+                # The lease of the server that is cut off runs out, and another one continues; a
+                # renewal that was sent before the cut may arrive while that one waits.
+                until(lambda: text_of(b.modern_call("ann", "two", **named)) == "re: two")
+                may_answer.set()
+                proxy.heal()
+                asking.join(PATIENCE)
+                (answer,) = answers
+                assert answer.get("isError") or "error" in answer, answer
+                assert text_of(b.modern_call("ann", "three", **named)) == "re: three"
+                assert text_of(a.modern_call("ann", "four", **named)) == "re: four"
+        store = SessionStore(database.url)
+        (session,) = store.list()
+        history = store.read(session.id)[1].history("ann") or []
+        assert check_validity(history) == []
+        said = [one.text for one in history if one.role == "assistant" and one.text[:3] == "re:"]
+        assert said == ["re: one", "re: two", "re: three", "re: four"]
 
 
 def until(holds: Any) -> None:

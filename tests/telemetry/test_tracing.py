@@ -102,6 +102,7 @@ def _facts(span: ReadableSpan) -> Mapping[str, Any]:
     return span.attributes
 
 
+@pytest.mark.spec("OTEL-1")
 @pytest.mark.anyio
 async def test_a_turn_nests_its_requests_its_tools_and_its_children(tmp_path: Path) -> None:
     program = TracedProgram(tmp_path)
@@ -140,6 +141,7 @@ async def test_a_turn_nests_its_requests_its_tools_and_its_children(tmp_path: Pa
     }
 
 
+@pytest.mark.spec("OTEL-1")
 @pytest.mark.anyio
 async def test_a_workflow_is_invoked_as_one(tmp_path: Path) -> None:
     program = TracedProgram(tmp_path)
@@ -151,6 +153,7 @@ async def test_a_workflow_is_invoked_as_one(tmp_path: Path) -> None:
     assert "gen_ai.invoke_workflow.duration" in program.metrics()
 
 
+@pytest.mark.spec("OTEL-3")
 @pytest.mark.parametrize("content", [False, True])
 @pytest.mark.anyio
 async def test_content_is_sent_only_if_wanted_and_without_secrets(
@@ -189,6 +192,7 @@ async def test_a_turn_that_fails_says_so_without_what_was_said(tmp_path: Path) -
         assert _facts(span)["error.type"] == "error"
 
 
+@pytest.mark.spec("OTEL-2")
 def test_every_name_is_one_of_the_pinned_conventions() -> None:
     names = conventions()
     package = distribution(names["package"])
@@ -273,6 +277,7 @@ def test_without_its_packages_a_line_says_how_to_install_them(tmp_path: Path) ->
     assert "pip install 'fast-agent[otel]'" in run.stderr
 
 
+@pytest.mark.spec("OTEL-4")
 @pytest.mark.parametrize("environ", [{}, {"OTEL_SDK_DISABLED": "true"}])
 def test_nothing_is_imported_where_nothing_is_traced(
     tmp_path: Path, environ: Mapping[str, str]
@@ -313,6 +318,7 @@ for line in sys.stdin:
 """A server that answers a call with the `_meta` it was sent."""
 
 
+@pytest.mark.spec("OTEL-5")
 @pytest.mark.anyio
 async def test_a_server_is_sent_the_trace_of_the_call(tmp_path: Path) -> None:
     program = TracedProgram(tmp_path)
@@ -327,6 +333,7 @@ async def test_a_server_is_sent_the_trace_of_the_call(tmp_path: Path) -> None:
     assert f"00-{context.trace_id:032x}-{context.span_id:016x}-" in said
 
 
+@pytest.mark.spec("OTEL-5")
 @pytest.mark.parametrize("given", [f"00-{'ab' * 16}-{'cd' * 8}-01", "nonsense", 7])
 def test_a_served_call_continues_the_trace_of_its_client(
     tmp_path: Path, collector: tuple[str, dict[str, list[bytes]]], given: object
@@ -365,6 +372,7 @@ def test_a_served_call_continues_the_trace_of_its_client(
     assert turn.parent_span_id == (b"\xcd" * 8 if continued else b"")
 
 
+@pytest.mark.spec("OTEL-6")
 def test_a_run_that_continues_is_linked_to_the_trace_it_began_in(
     tmp_path: Path, collector: tuple[str, dict[str, list[bytes]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
