@@ -305,3 +305,27 @@ def test_serve_over_stdio(spawn: Run, skills: Path) -> None:
     wrong = spawn("resources", "serve", "--guide", "none", stdin=asked)
     assert (wrong.code, wrong.out) == (1, "")
     assert "error" in wrong.err
+
+
+@pytest.mark.spec("SKILLS-HERE-1")
+def test_skills_of_the_user_and_of_directories_above_are_offered(
+    run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = "---\nname: {0}\ndescription: Does {0}.\n---\nDo it.\n"
+    home = tmp_path / "home"
+    write(home / ".agents/skills/mine/SKILL.md", head.format("mine"))
+    write(project / ".git/HEAD", "")
+    write(project / ".claude/skills/above/SKILL.md", head.format("above"))
+    write(project / "sub/.claude/skills/near/SKILL.md", head.format("near"))
+    write(project / ".claude/skills/mine/SKILL.md", head.format("mine"))
+    write(tmp_path / ".claude/skills/outside/SKILL.md", head.format("outside"))
+    monkeypatch.chdir(project / "sub")
+    found = run("resources", "list").out
+    for name in ("mine", "above", "near"):
+        assert f"skill://{name}/SKILL.md" in found
+    assert "outside" not in found
+    # A skill of a home cannot fail the check of a project.
+    write(home / ".agents/skills/broken/SKILL.md", "---\nname: [\n---\n")
+    assert run("resources", "check").code == 0
+    write(project / ".claude/skills/worse/SKILL.md", "---\nname: [\n---\n")
+    assert run("resources", "check").code == 1

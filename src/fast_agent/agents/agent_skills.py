@@ -7,12 +7,7 @@ from os import F_OK, access
 from os.path import realpath
 from typing import TYPE_CHECKING
 
-from fast_agent.config.home import (
-    SKILL_FOLDERS,
-    USER_SKILL_FOLDERS,
-    project_directories,
-    user_home,
-)
+from fast_agent.config.home import USER_SKILL_FOLDERS, user_home, usual_skill_folders
 from fast_agent.errors import RunError
 
 if TYPE_CHECKING:
@@ -278,9 +273,5 @@ def directories_of(
         return tuple([str(start / name) for name in config.skills]), False
     if settings.directories is not None:
         return tuple(map(str, settings.directories)), False
-    places = project_directories(workspace, home)
-    usual = [place / name for place in places for name in SKILL_FOLDERS]
-    if home is not None and home != workspace and config.grant is None:
-        # Those of the person come first: nothing that was found takes their names.
-        usual = [*(home / name for name in USER_SKILL_FOLDERS), *usual]
+    usual = usual_skill_folders(workspace, home, with_own=config.grant is None)
     return tuple(map(str, usual)), True

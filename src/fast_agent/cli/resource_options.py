@@ -7,6 +7,7 @@ option included, is left to that library.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
@@ -117,8 +118,13 @@ def read_plainly(options: Sequence[Option], arguments: Sequence[str]) -> Values 
     return values
 
 
-def roots_of(values: Mapping[str, object]) -> ResourceRoots:
-    """Return the roots that a command's values name, or those of this directory."""
+def roots_of(values: Mapping[str, object], *, with_own: bool = True) -> ResourceRoots:
+    """Return the roots that a command's values name, or those of this directory.
+
+    Args:
+        values: The values of the command's options.
+        with_own: Whether skills in the user's home count beside those of this directory.
+    """
     from fast_agent.resources.roots import ResourceRoots
 
     roots = ResourceRoots(
@@ -133,7 +139,8 @@ def roots_of(values: Mapping[str, object]) -> ResourceRoots:
     if not roots.empty:
         return roots
     from fast_agent.cli.resources_here import resources_here
+    from fast_agent.config.home import user_home
 
     here = resources_here()
-    roots = roots.or_those_of(".", here.guide)
+    roots = roots.or_those_of(".", here.guide, user_home(os.environ), with_own=with_own)
     return roots._replace(judge=here.judge, guide=roots.guide if here.has_guide else None)

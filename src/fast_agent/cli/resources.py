@@ -190,7 +190,7 @@ def check(paths: tuple[str, ...], fix: bool, output: str, **values: Any) -> None
     values["skills"] = (*values["skills"], *skills)
     if paths and not values["skills"] and values["guide"] is None:
         values["guide"], guides = guides[0], guides[1:]
-    found = check_roots(roots_of(values), guides)
+    found = check_roots(roots_of(values, with_own=False), guides)
     if fix and any(one.fix is not None for one in found):
         from fast_agent.cards.fix import apply_fixes
         from fast_agent.cli.report import report_note
@@ -198,7 +198,7 @@ def check(paths: tuple[str, ...], fix: bool, output: str, **values: Any) -> None
         done = apply_fixes(found)
         for path in done.changed:
             report_note(f"fixed: {path}")
-        found = check_roots(roots_of(values), guides)
+        found = check_roots(roots_of(values, with_own=False), guides)
     write_diagnostics(found, output)
     if any(one.severity == "error" for one in found):
         sys.exit(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.config.home import CONFIG_NAMES, GUIDE_FILE, SKILL_FOLDERS
+from fast_agent.config.home import CONFIG_NAMES, GUIDE_FILE, user_home, usual_skill_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,7 +95,8 @@ def _may_bring_something(here: Path, home: Path, environ: Mapping[str, str]) -> 
     """
     if any(name.upper().startswith("GUIDE__") for name in environ):
         return True
-    if any(os.path.lexists(here / name) for name in (*SKILL_FOLDERS, GUIDE_FILE)):
+    skills = usual_skill_folders(here, user_home(environ), with_own=False)
+    if any(map(os.path.lexists, (*skills, here / GUIDE_FILE))):
         return True
     for folder in (here, *here.parents, home):
         for name in CONFIG_NAMES:

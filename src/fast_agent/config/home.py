@@ -89,6 +89,22 @@ def project_directories(workspace: Path, home: Path | None) -> tuple[Path, ...]:
     return (workspace,)
 
 
+def usual_skill_folders(workspace: Path, home: Path | None, *, with_own: bool) -> list[Path]:
+    """Return where skills are searched for, where no card and no configuration says so.
+
+    Args:
+        workspace: An absolute directory.
+        home: The user's home; None if unknown.
+        with_own: Whether the user's own count too. They come first: nothing that was found takes
+            their names.
+    """
+    places = project_directories(workspace, home)
+    usual = [place / name for place in places for name in SKILL_FOLDERS]
+    if not with_own or home is None or home == workspace:
+        return usual
+    return [*(home / name for name in USER_SKILL_FOLDERS), *usual]
+
+
 SECRETS_NAMES: Final = ("fastagent.secrets.yaml", "fast-agent.secrets.yaml")
 """Names a file that holds secrets may have, the preferred one first."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.load_set import default_card
-from fast_agent.config.home import GUIDE_FILE, SKILL_FOLDERS, project_directories, user_home
+from fast_agent.config.home import GUIDE_FILE, user_home, usual_skill_folders
 from fast_agent.trust.origin import end_of
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ class Expected:
         )
 
     def _usual_folders(self) -> Iterator[Path]:
-        places = project_directories(self._workspace, user_home(self._person().environ))
-        folders = (place / name for place in places for name in SKILL_FOLDERS)
+        home = user_home(self._person().environ)
+        folders = usual_skill_folders(self._workspace, home, with_own=False)
         return filter(os.path.lexists, folders)
 
     def _owns(self, folder: Path) -> bool:

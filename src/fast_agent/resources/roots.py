@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.config.home import GUIDE_FILE, SKILL_FOLDERS
+from fast_agent.config.home import GUIDE_FILE, usual_skill_folders
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.service import ResourceService, ServerInfo
@@ -55,18 +56,28 @@ class ResourceRoots(NamedTuple):
         """Whether nothing was named."""
         return not self.skills and self.guide is None and not self.internal
 
-    def or_those_of(self, directory: str, configured: GuideConfig | None = None) -> ResourceRoots:
+    def or_those_of(
+        self,
+        directory: str,
+        configured: GuideConfig | None = None,
+        home: Path | None = None,
+        *,
+        with_own: bool = False,
+    ) -> ResourceRoots:
         """Take what belongs to a directory and the internal documents, where nothing was named.
 
         Args:
             directory: The directory.
             configured: The guide of its configuration, which goes before its `.guide.yaml`.
+            home: The user's home, where the search in directories above ends; None if unknown.
+            with_own: Whether the skills of the home count, before all others.
         """
         if not self.empty:
             return self
-        folders = (f"{directory}/{folder}" for folder in SKILL_FOLDERS)
+        here = Path(directory).absolute()
+        folders = usual_skill_folders(here, home, with_own=with_own)
         return self._replace(
-            skills=tuple(folder for folder in folders if os.path.isdir(folder)),  # noqa: PTH112
+            skills=tuple([_shown(one, here, directory) for one in folders if one.is_dir()]),
             guide=directory if configured is None and _has_guide(directory) else None,
             guide_is_found=True,
             configured=configured,
@@ -123,7 +134,6 @@ class ResourceRoots(NamedTuple):
         config = self.configured
         if self.guide is not None:
             from dataclasses import replace
-            from pathlib import Path
 
             from fast_agent.resources.guide.file import load_guide
 
@@ -134,6 +144,12 @@ class ResourceRoots(NamedTuple):
         from fast_agent.resources.guide.provider import GuideProvider
 
         return GuideProvider(config, limits)
+
+
+def _shown(folder: Path, here: Path, directory: str) -> str:
+    """Name a folder as the user named the directory it is in."""
+    inside = folder.is_relative_to(here)
+    return f"{directory}/{folder.relative_to(here).as_posix()}" if inside else str(folder)
 
 
 def _has_guide(directory: str) -> bool:
