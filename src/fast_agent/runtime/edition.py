@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fast_agent.cards.fields import FIELDS_OF
+from fast_agent.cards.load_set import LoadSet
 from fast_agent.errors import RunError
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 
     from fast_agent.agents.agent import Agent
     from fast_agent.cards.card import Card
-    from fast_agent.cards.load_set import LoadSet
     from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Blueprint, Builder
     from fast_agent.runtime.context import RuntimeContext
@@ -149,3 +150,28 @@ def _those(names: Collection[str], most: int = 8) -> str | None:
     shown = ", ".join(f"`{name}`" for name in tuple(names)[:most])
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"there are {shown}{more}" if names else None
+
+
+def with_granted(load_set: LoadSet, servers: Sequence[str], barred: Container[str] = ()) -> LoadSet:
+    """Add servers to every agent a user can talk to, whose type uses servers.
+
+    Args:
+        load_set: The cards.
+        servers: The names of the servers.
+        barred: The names of agents that get none.
+
+    Returns:
+        The cards with them; the same set where there are none.
+    """
+    if not servers:
+        return load_set
+    cards = load_set.cards.items()
+    return LoadSet.of([one if name in barred else _granted(one, servers) for name, one in cards])
+
+
+def _granted(card: Card, servers: Sequence[str]) -> Card:
+    config = card.config
+    if config.tool_only or "servers" not in FIELDS_OF[config.type]:
+        return card
+    names = tuple(dict.fromkeys((*config.servers, *servers)))
+    return replace(card, config=replace(config, servers=names))

@@ -33,9 +33,8 @@ from fast_agent.runtime.context import (
     server_specs,
     with_gate,
 )
-from fast_agent.runtime.edition import Edition
+from fast_agent.runtime.edition import Edition, with_granted
 from fast_agent.steps.steps import NULL_STEPS
-from fast_agent.trust.granted import with_granted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.text.html import markdown_of
+from fast_agent.runtime.fetch_tool import markdown_of
 
 BASE = "https://example.org/docs/"
 
