@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.foreign_samples import write_samples
-from fast_agent.cli.checking import Checking
+from fast_agent.cli.check import Checking
 from fast_agent.formats.account import unaccounted
 from fast_agent.formats.assembly import Surroundings, assemble
 from fast_agent.formats.detection import foreign_files

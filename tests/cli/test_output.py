@@ -64,7 +64,7 @@ def test_nothing_but_the_door_writes_to_a_standard_stream() -> None:
         if name not in DOORS:
             assert [one for one in found if one != "write_painted"] == [], name
     # What these paint was made visible by the renderer of diagnostics, piece by piece.
-    assert painted == ["cli/check.py", "cli/output.py", "cli/report.py", "cli/resource_output.py"]
+    assert painted == ["cli/check.py", "cli/output.py", "cli/report.py", "cli/resources.py"]
 
 
 def test_the_scan_finds_every_way() -> None:

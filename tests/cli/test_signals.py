@@ -131,7 +131,7 @@ def test_go_in_the_background_of_a_script_which_interrupts_do_not_reach(place: P
 _STEPS = """
 import asyncio, os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-from fast_agent.cli.end_signals import ended_by_signals
+from fast_agent.cli.main import ended_by_signals
 
 async def main():
     try:

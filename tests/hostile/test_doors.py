@@ -29,12 +29,12 @@ DOORS: dict[str, set[str]] = {
     "acp/remembered.py": {"write"},
     "cards/fix.py": {"write"},
     "cards/validate.py": {"interpolate"},
-    "cli/found.py": {"write"},
     "cli/fmt.py": {"write"},
     "cli/new.py": {"write"},
     "cli/resources.py": {"write"},
     "cli/session.py": {"write"},
     "cli/test.py": {"write"},  # the page that --html names
+    "cli/trust.py": {"write"},
     "commands/restart.py": {"start"},
     "config/reading.py": {"interpolate"},
     "engine/batch_output.py": {"write"},  # the results, where the person said

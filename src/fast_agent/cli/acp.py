@@ -2,11 +2,94 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from dataclasses import replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fast_agent.cli import options
+from fast_agent.acp.handover import Handover
+from fast_agent.cli import options, wanted
+from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
+from fast_agent.cli.faults import Faults
+from fast_agent.cli.log import show_log
+from fast_agent.errors import ConfigError
+from fast_agent.text.frozen import frozen
+from fast_agent.text.suggestion import closest
+
+if TYPE_CHECKING:
+    from fast_agent.app import FastAgent
+    from fast_agent.trust.gate import TrustOptions
+
+
+@frozen(kw_only=True)
+class Editing(DumpOptions):
+    """The options of `fast-agent acp`, and what it does with them."""
+
+    agent: str | None
+    watch: bool
+    no_session: bool
+
+    def run(self) -> None:
+        """Do it.
+
+        Raises:
+            FastAgentError: Something was wrong; nothing was served.
+            click.UsageError: The options do not go together.
+        """
+        check_dump(self)
+        show_log(quiet=self.quiet)
+        handover = Handover.taken(os.environ)  # before the program takes its environment from there
+        with Faults() as faults:
+            program = self.program(faults)
+        if wants_dump(self):
+            dump_agents(program, self)
+        else:
+            self._serve(program, handover)
+
+    def receiver(self) -> str | None:
+        """Return the agent that is talked to first."""
+        return self.agent
+
+    def load(self, program: FastAgent) -> None:
+        """Load the cards, and check that there is an agent to talk to."""
+        self.load_cards(program, receiver=self.agent)
+        names = [*program.names(), *program.admission.waiting]
+        if not names:
+            program.admission.require_some(())
+            raise ConfigError(
+                "there is no agent to talk to", hint="load a card without `tool_only`"
+            )
+        if self.agent is not None and self.agent not in names:
+            near = closest(self.agent, names)
+            hint = f"did you mean `{near}`?" if near else None
+            raise ConfigError(f"no agent is named `{self.agent}`", hint=hint)
+
+    def trust_options(self) -> TrustOptions:
+        """Return how found agents are treated: the person is asked in the editor, at a prompt."""
+        return replace(DumpOptions.trust_options(self), asker=None)
+
+    def _serve(self, program: FastAgent, handover: Handover | None) -> None:
+        from fast_agent.acp.opening import SessionOpening
+        from fast_agent.acp.remembered import FILE, RememberedPermissions
+        from fast_agent.acp.server import serve_stdio
+        from fast_agent.config.home import home_directory
+
+        home = home_directory(os.environ)
+        opening = SessionOpening(
+            program=program,
+            remembered=RememberedPermissions(home / FILE),
+            new_id=lambda: f"memory-{os.urandom(8).hex()}",
+            agent=self.agent,
+            model=self.model,
+            shell=self.shell,
+            files=self.files,
+            fetch=self.fetch,
+            trust_cards=self.trust,
+            store=None if self.no_session else cache(partial(wanted.session_store, program)),
+        )
+        serve_stdio(opening, watch=self.watch, handover=handover)
 
 
 @click.command()
@@ -28,6 +111,4 @@ def command(**options: Any) -> None:
     The editor starts and stops this command. Each agent is a mode. Shell commands, file changes and
     tools that a card lists under `confirm` need the user's permission.
     """
-    from fast_agent.cli.editing import Editing
-
     Editing(**options).run()

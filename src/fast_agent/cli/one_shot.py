@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,10 +17,13 @@ from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart
 from fast_agent.cli.report import report_note
 from fast_agent.config.model_query import split_models
-from fast_agent.errors import HistoryError, TrustError
+from fast_agent.errors import FastAgentError, HistoryError, RunError, SessionError, TrustError
+from fast_agent.steps.steps import NULL_STEPS
 from fast_agent.text.frozen import frozen
+from fast_agent.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -35,10 +38,13 @@ if TYPE_CHECKING:
     from fast_agent.cli.progress import Progress
     from fast_agent.messages.message import Message
     from fast_agent.models.usage import Usage
+    from fast_agent.recording.replayer import Replayer
+    from fast_agent.sessions.session import Session, SetChange
+    from fast_agent.sessions.store import SessionStore
+    from fast_agent.steps.steps import Steps
     from fast_agent.tools.human import Human
     from fast_agent.trust.gate import TrustOptions
     from fast_agent.tui.early_prompt import EarlyPrompt
-
 
 _MAX_WARNINGS: Final = 5
 
@@ -235,7 +241,6 @@ class OneShot(DumpOptions):
         """Open the terminal."""
         import anyio
 
-        from fast_agent.cli.session_use import resumed
         from fast_agent.commands.session_commands import interruption
         from fast_agent.tui.plain_reason import plain_reason
         from fast_agent.tui.terminal import TerminalOptions, run_terminal
@@ -358,9 +363,6 @@ class OneShot(DumpOptions):
         progress: Progress,
         lines: EventLines | None,
     ) -> None:
-        from fast_agent.cli.recorded_run import recorded_run
-        from fast_agent.cli.session_use import kept, receiver
-
         earlier, message = messages
         with (
             recorded_run(program, self.record, self.replay) as steps,
@@ -414,7 +416,6 @@ class OneShot(DumpOptions):
         progress: Progress,
     ) -> None:
         from fast_agent.cli.model_comparison import compare_models
-        from fast_agent.cli.session_use import receiver
 
         earlier, message = messages
 
@@ -473,3 +474,150 @@ class OneShot(DumpOptions):
             progress.print_answer(result.text)
         if result.stop_reason not in {"endTurn", "stopSequence"}:
             progress.note(f"the answer ended early: {result.stop_reason}")
+
+
+NEWEST = ""
+"""What `--resume` holds where no id is given: the session of this directory that changed last."""
+
+
+@contextmanager
+def kept(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Session | None]:
+    """Open the session a run is kept in; None where it is kept in none.
+
+    Args:
+        program: What is run.
+        new: Start a session.
+        resume: Go on with this one; `NEWEST` or an id.
+
+    Raises:
+        SessionError: It cannot be made or opened.
+        TrustError: Its agents may do more than when it was saved, and no user agreed.
+    """
+    if not new and resume is None:
+        yield None
+        return
+    from fast_agent.cli.wanted import session_store
+
+    store, cwd = session_store(program), program.workspace
+    session = store.create(cwd=cwd) if resume is None else resumed(program, store, resume)
+    with session:
+        yield session
+
+
+def resumed(program: FastAgent, store: SessionStore, resume: str) -> Session:
+    """Open a session to continue it, asking the user where it needs their approval.
+
+    Args:
+        program: What is run.
+        store: Where sessions are kept.
+        resume: `NEWEST` or an id.
+
+    Raises:
+        SessionError: It cannot be opened.
+        TrustError: Its agents may do more than when it was saved, and no user agreed.
+    """
+    wanted = newest(store, program.workspace) if resume == NEWEST else resume
+    if program.gate.policy.everything:  # `--trust` holds for this run, and is not remembered
+        return store.open_unasked(wanted)
+    return store.open(wanted, agree=lambda change: _agreed(program, change))
+
+
+def _agreed(program: FastAgent, change: SetChange) -> bool:
+    """Ask the user at the terminal whether a session continues with other agents than before."""
+    from fast_agent.trust.question import at_terminal
+
+    asker = at_terminal(program.approvals)
+    if asker is None or not program.gate.policy.may_ask:
+        return False
+    return asker.confirm(change.text, "Go on with it?  y yes   n no (default)")
+
+
+def receiver(app: AgentApp, session: Session | None, agent: str | None) -> str:
+    """Select the receiver: the given agent, the last one talked to, or the default one.
+
+    After a chain it is the agent the chain hands on to; see `AgentApp.goes_on_with`.
+
+    Raises:
+        RunError: The one talked to last is not loaded, or there is none to talk to.
+    """
+    last = None if session is None or agent is not None else session.last_agent
+    if last is None:
+        return agent or app.default_name
+    if last in app:
+        return app.goes_on_with(last)
+    raise RunError(
+        f"the session was with agent `{last}`, which is not loaded",
+        hint="load its card with --card, or name another agent with --agent",
+    )
+
+
+def newest(store: SessionStore, cwd: Path) -> str:
+    """Return the id of the session of a directory that changed last.
+
+    Raises:
+        SessionError: None began there.
+    """
+    found = store.latest(cwd)
+    if found is None:
+        hint = "`fast-agent session list` lists those of other directories"
+        raise SessionError("no session of this project began in this directory", hint=hint)
+    return found
+
+
+_MOST_LEFT = 5
+
+
+@contextmanager
+def recorded_run(program: FastAgent, record: Path | None, replay: Path | None) -> Generator[Steps]:
+    """Return the steps a run goes through: a recording, a replay, or neither.
+
+    Args:
+        program: What is run.
+        record: The file to record to, or None.
+        replay: The recording to replay, or None.
+
+    Raises:
+        RunError: The file cannot be written or read, or the run was not the recorded one.
+    """
+    if record is None and replay is None:
+        yield NULL_STEPS
+        return
+    from fast_agent.steps.parts import StepRedactor
+
+    redactor = StepRedactor(program.secrets(), str(program.workspace))
+    if replay is not None:
+        from fast_agent.recording.cassette import read_cassette
+        from fast_agent.recording.replayer import Replayer
+
+        replayer = Replayer(read_cassette(replay), redactor)
+        try:
+            yield replayer
+        finally:
+            replayer.check()
+        tell_left(replayer, replay)
+    elif record is not None:
+        from fast_agent.recording.recorder import Recorder
+
+        recorder = Recorder(record, redactor, {"program": f"fast-agent {__version__}"})
+        complete = False
+        try:
+            yield recorder
+            complete = True
+        except FastAgentError:
+            complete = True  # a run that fails is over too
+            raise
+        finally:
+            recorder.close(complete=complete)
+
+
+def tell_left(replayer: Replayer, shown: Path) -> None:
+    """Report the recorded answers that were not asked for."""
+    left = replayer.left()
+    if left:
+        names = [f"{key.kind} {key.name}".strip() + f" of `{key.agent}`" for key in left]
+        more = f", and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
+        report_note(
+            f"{len(left)} answers of the recording {shown} were not asked for: "
+            + ", ".join(names[:_MOST_LEFT])
+            + more
+        )

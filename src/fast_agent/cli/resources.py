@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,12 +10,127 @@ import click
 
 from fast_agent.cli import options
 from fast_agent.cli.resource_options import ROOTS, SERVE, roots_of
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fast_agent.cli.resource_options import Option
+    from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.resources.catalog import Catalog
+    from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
     from fast_agent.resources.roots import OpenRoots
+    from fast_agent.resources.search import Hit
+
+_MOST_COMPLETIONS = 100
+
+
+def listing_json(catalog: Catalog) -> str:
+    """Return the lists with MCP's field names."""
+    listing = catalog.listing()
+    return _json(
+        {
+            "resources": [one.data for one in listing.entries(listing.uris)],
+            "resourceTemplates": [one.data for one in catalog.templates()],
+        }
+    )
+
+
+def listing_text(catalog: Catalog) -> str:
+    """Return one line for each resource and template, then its description."""
+    listing, templates = catalog.listing(), catalog.templates()
+    lines = [_entry(one.uri.text, one) for one in listing.entries(listing.uris)]
+    if templates:
+        lines += ["", "templates:"] if lines else ["templates:"]
+        lines += [_entry(one.template, one) for one in templates]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def contents_json(contents: Iterable[ResourceContent]) -> str:
+    """Return contents in the form of `resources/read` answers."""
+    return _json({"contents": [one.data for one in contents]})
+
+
+def hits_json(hits: Iterable[Hit]) -> str:
+    """Return the search hits, the best first."""
+    return _json(
+        {
+            "hits": [
+                {
+                    "uri": hit.uri,
+                    "title": hit.title,
+                    "heading": hit.heading,
+                    "snippet": hit.snippet,
+                    "tokens": hit.tokens,
+                    "score": round(hit.score, 4),
+                }
+                for hit in hits
+            ]
+        }
+    )
+
+
+def hits_text(hits: Iterable[Hit]) -> str:
+    """Return the search hits: the URI and section, and the words around."""
+    lines: list[str] = []
+    for hit in hits:
+        section = f"  § {visible(hit.heading)}" if hit.heading else ""
+        lines += [f"{visible(hit.uri)}{section}", f"    {visible(hit.snippet)}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def completion_json(values: Sequence[str]) -> str:
+    """Return values in the form of `completion/complete` answers."""
+    return _json(
+        {
+            "values": values[:_MOST_COMPLETIONS],
+            "total": len(values),
+            "hasMore": len(values) > _MOST_COMPLETIONS,
+        }
+    )
+
+
+def completion_text(values: Iterable[str]) -> str:
+    """Return values, one per line."""
+    return "".join(f"{visible(value)}\n" for value in values)
+
+
+def write_diagnostics(found: Sequence[Diagnostic], output: str) -> None:
+    """Print problems: for people on standard error, for programs on standard output.
+
+    Args:
+        found: The problems.
+        output: `human`, `json` or `sarif`.
+    """
+    from fast_agent.cli.output import standard_error, standard_output
+
+    if output == "json":
+        from fast_agent.diagnostics.render_json import render_json
+
+        standard_output().write(render_json((), found))
+    elif output == "sarif":
+        from fast_agent.diagnostics.render_sarif import render_sarif
+        from fast_agent.version import __version__
+
+        standard_output().write(render_sarif((), found, version=__version__))
+    else:
+        from fast_agent.diagnostics.render_human import render_human, summarize
+
+        shown = [one for one in found if one.severity != "info"]
+        out = standard_error()
+        text = render_human(shown, color=out.wants_color)
+        out.write_painted(text or f"{summarize(shown)}\n")
+
+
+def _entry(name: str, one: Resource | ResourceTemplate) -> str:
+    about = one.description or one.title
+    return visible(name) + (f"  {visible(' '.join(about.split()))}" if about else "")
+
+
+def _json(value: object) -> str:
+    # ASCII escapes keep lone surrogates and bidirectional controls out of a terminal.
+    return json.dumps(value, indent=2)
+
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -77,7 +193,6 @@ def serve(**values: Any) -> None:
 def list_(output: str, **values: Any) -> None:
     """List the resources, and the templates of those that are not listed."""
     from fast_agent.cli.output import standard_output
-    from fast_agent.cli.resource_output import listing_json, listing_text
 
     catalog = _open(values).catalog
     if output == "json":
@@ -100,7 +215,6 @@ def list_(output: str, **values: Any) -> None:
 def read(uri: str, output: str, **values: Any) -> None:
     """Write what a URI reads to standard output."""
     from fast_agent.cli.output import standard_output
-    from fast_agent.cli.resource_output import contents_json
 
     contents = _open(values).catalog.read(uri)
     if output == "json":
@@ -121,7 +235,6 @@ def search(query: tuple[str, ...], limit: int, output: str, **values: Any) -> No
     Exit status: 0 something was found, 1 nothing was.
     """
     from fast_agent.cli.output import standard_output
-    from fast_agent.cli.resource_output import hits_json, hits_text
     from fast_agent.resources.search import SearchIndex
 
     index = SearchIndex(_open(values).catalog)
@@ -156,7 +269,6 @@ def complete(
 ) -> None:
     """Complete an ARGUMENT of a TEMPLATE, of which VALUE is written so far."""
     from fast_agent.cli.output import standard_output
-    from fast_agent.cli.resource_output import completion_json, completion_text
 
     chosen: dict[str, str] = {}
     for one in given:
@@ -184,7 +296,6 @@ def check(paths: tuple[str, ...], fix: bool, output: str, **values: Any) -> None
     Exit status: 0 no errors, 1 errors, 2 invalid usage.
     """
     from fast_agent.cli.resource_checking import check_roots, split_paths
-    from fast_agent.cli.resource_output import write_diagnostics
 
     skills, guides = split_paths(paths)
     values["skills"] = (*values["skills"], *skills)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import suppress
+from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +15,109 @@ import click
 
 from fast_agent.cli import options
 from fast_agent.cli.output import standard_output
+from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fast_agent.sessions.facts import SessionSummary
+    from fast_agent.sessions.state import SessionState
     from fast_agent.sessions.store import SessionStore
+
+_LONGEST = 70
+
+
+def render_sessions(sessions: Sequence[SessionSummary]) -> str:
+    """Write sessions as lines for people."""
+    if not sessions:
+        return "there are no sessions; `fast-agent go --session` begins one\n"
+    lines = [
+        f"{one.id}  {_when(one.changed)}  {_count(one)}  {visible(one.problem or one.title)}"
+        for one in sessions
+    ]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def sessions_json(sessions: Sequence[SessionSummary]) -> str:
+    """Write sessions as JSON."""
+    return json.dumps([_facts(one) for one in sessions], indent=2) + "\n"
+
+
+def render_turns(summary: SessionSummary, state: SessionState) -> str:
+    """Write the turns of a session as lines for people."""
+    lines = [f"{summary.id}  {visible(summary.title)}".rstrip()]
+    if summary.cwd:
+        lines.append(f"directory: {visible(summary.cwd)}")
+    if summary.parent:
+        lines.append(f"forked from: {summary.parent}")
+    for turn in _turns(state):
+        asked, answer = (visible(_short(turn[key])) for key in ("message", "answer"))
+        lines.append(f"{turn['turn']:>4}  {turn['agent']}: {asked}")
+        lines.append(f"      {answer or turn['stop_reason']}")
+    return "\n".join(lines) + "\n"
+
+
+def turns_json(summary: SessionSummary, state: SessionState) -> str:
+    """Write a session and its turns as JSON."""
+    facts = {**_facts(summary), "usage": _usage(state), "turns": _turns(state)}
+    return json.dumps(facts, indent=2) + "\n"
+
+
+def _usage(state: SessionState) -> dict[str, int]:
+    from fast_agent.models.usage import Usage
+
+    return asdict(Usage(*state.used))
+
+
+def _turns(state: SessionState) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
+    for number, turn in enumerate(state.turns, 1):
+        messages = turn.closed() if turn.ended is None else turn.messages()
+        last = messages[-1]
+        found.append(
+            {
+                "turn": str(number),
+                "id": turn.turn_id,
+                "agent": turn.agent,
+                "message": messages[0].text,
+                "answer": last.text if last.role == "assistant" else "",
+                "stop_reason": turn.stop_reason or "cancelled",
+            }
+        )
+    return found
+
+
+def _facts(one: SessionSummary) -> dict[str, str | int | None]:
+    return {
+        "id": one.id,
+        "title": one.title,
+        "created": _iso(one.created),
+        "changed": _iso(one.changed),
+        "directory": one.cwd or None,
+        "forked_from": one.parent,
+        "turns": one.turns,
+        "problem": one.problem,
+    }
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…"
+
+
+def _count(one: SessionSummary) -> str:
+    if one.problem is not None:
+        return " damaged"
+    return f"{one.turns:>2} turn{'' if one.turns == 1 else 's'}".ljust(8)
+
+
+def _when(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "minutes")[:16]
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="seconds")
+
 
 _FORMAT = options.output_format("json", told="The output format.")
 _ID = click.argument("session_id", metavar="ID")
@@ -36,8 +139,6 @@ def command(ctx: click.Context) -> None:
 @_FORMAT
 def list_sessions(output: str = "human") -> None:
     """List sessions, the most recently changed first, and mark damaged ones."""
-    from fast_agent.cli.session_list import render_sessions, sessions_json
-
     sessions = session_store().list(check=True)
     text = sessions_json(sessions) if output == "json" else render_sessions(sessions)
     standard_output().write_facts(text)
@@ -48,8 +149,6 @@ def list_sessions(output: str = "human") -> None:
 @_FORMAT
 def show(session_id: str, output: str) -> None:
     """Show the turns of a session with their numbers."""
-    from fast_agent.cli.session_list import render_turns, turns_json
-
     summary, state = session_store().read(session_id)
     text = turns_json(summary, state) if output == "json" else render_turns(summary, state)
     standard_output().write_facts(text)
