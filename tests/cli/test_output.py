@@ -19,7 +19,7 @@ DOORS = {
     "commands/restart.py",  # flushes both before the program is replaced
     "cli/go.py",  # passes the terminal to the first prompt, which draws it itself
     "acp/server.py",  # standard output carries messages
-    "program_main.py",  # the command of a Python program, which makes its text visible itself
+    "app.py",  # the command of a Python program, which makes its text visible itself
     "trust/question.py",  # asks on standard error, which is guarded
 }
 WRITERS = {"echo", "secho", "prompt", "confirm", "echo_via_pager", "pause", "print"}

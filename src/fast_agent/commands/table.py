@@ -5,9 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from fast_agent.commands.agent_commands import AGENT_COMMANDS
+from fast_agent.commands.agent_commands import AGENT_COMMANDS, CARD_COMMANDS
 from fast_agent.commands.arguments import parse_arguments
-from fast_agent.commands.card_commands import CARD_COMMANDS
 from fast_agent.commands.command import Ask, Command, CommandResult, Word
 from fast_agent.commands.history_commands import HISTORY_COMMANDS
 from fast_agent.commands.offer_commands import OFFER_COMMANDS

@@ -16,7 +16,7 @@ from tests.postgres_server import PASSWORD, PostgresServer, why_not
 from tests.sessions.session_world import plain_turn, texts, tool_turn, write
 
 from fast_agent.errors import ConfigError, SessionError
-from fast_agent.sessions.postgres.schema import STEPS
+from fast_agent.sessions.postgres.database import STEPS
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:

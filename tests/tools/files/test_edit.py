@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fast_agent.errors import ToolError
 from fast_agent.tools.file_change import unified_diff
-from fast_agent.tools.files.edit import replaced
+from fast_agent.tools.files.file_tools import replaced
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fast_agent.tools.files.ignored import glob_pattern
-from fast_agent.tools.files.tree import walk
+from fast_agent.tools.files.tree import glob_pattern, walk
 
 if TYPE_CHECKING:
     from pathlib import Path
