@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _SECONDS = 60.0
 _ONE_PARTITION = (
@@ -52,11 +52,17 @@ class TemporalServer:
     Args:
         in_memory: Whether it keeps its data in memory, which is faster.
         values: Dynamic configuration of the server, such as its limits.
+        namespaces: Namespaces it has in addition to `default`.
     """
 
     def __init__(
-        self, *, in_memory: bool = False, values: Mapping[str, object] | None = None
+        self,
+        *,
+        in_memory: bool = False,
+        values: Mapping[str, object] | None = None,
+        namespaces: Sequence[str] = (),
     ) -> None:
+        self._namespaces = namespaces
         self._values = [*_ONE_PARTITION, *(f"{key}={one}" for key, one in (values or {}).items())]
         self.directory = Path(tempfile.mkdtemp(prefix="fast-agent-temporal-"))
         self._in_memory = in_memory
@@ -97,6 +103,8 @@ class TemporalServer:
         options += ["--log-level", "error"]
         for value in self._values:
             options += ["--dynamic-config-value", value]
+        for name in self._namespaces:
+            options += ["--namespace", name]
         if not self._in_memory:
             options += ["--db-filename", str(self.directory / "temporal.db")]
         with (self.directory / "log").open("ab") as log:

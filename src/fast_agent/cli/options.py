@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,11 +157,42 @@ DUMP = together(
     click.option("--dump-agent-yaml", is_flag=True, help="Write that card as YAML."),
 )
 
-TEMPORAL_ADDRESS = click.option(
-    "--temporal-address",
-    metavar="HOST:PORT",
-    help="The Temporal server, overriding `temporal.address`.  [default: 127.0.0.1:7233]",
-)
+CONNECTION = "fast_agent.temporal."
+"""The prefix of what `click.Context.meta` holds of the options of the connection."""
+
+
+def _keep(ctx: click.Context, parameter: click.Parameter, value: object) -> None:
+    """Keep an option of the connection for `cli.temporal`: every command passes it on alike."""
+    if value not in {None, False}:
+        ctx.meta[f"{CONNECTION}{str(parameter.name).removeprefix('temporal_')}"] = value
+
+
+_of_connection = partial(click.option, expose_value=False, callback=_keep)
+
+TEMPORAL_ADDRESS = together(
+    click.option(
+        "--temporal-address",
+        metavar="HOST:PORT",
+        help="The Temporal server, overriding `temporal.address`.  [default: 127.0.0.1:7233]",
+    ),
+    _of_connection("--temporal-namespace", metavar="NAME", help="The namespace of the runs."),
+    _of_connection("--temporal-tls", is_flag=True, help="Encrypt the connection."),
+    _of_connection(
+        "--temporal-server-ca", type=PATH, metavar="FILE",
+        help="Certificates to check the server's with.",
+    ),
+    _of_connection(
+        "--temporal-client-certificate", type=PATH, metavar="FILE",
+        help="The certificate of this client.",
+    ),
+    _of_connection(
+        "--temporal-client-key", type=PATH, metavar="FILE", help="The key of that certificate."
+    ),
+    _of_connection(
+        "--temporal-api-key-file", type=PATH, metavar="FILE",
+        help="A file with the API key of the server.",
+    ),
+)  # fmt: skip
 
 ENGINE = together(
     click.option(

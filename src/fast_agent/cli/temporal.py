@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fast_agent.errors import ConfigError
 
@@ -51,6 +51,9 @@ def temporal_options(settings: Settings, address: str | None) -> TemporalOptions
     Args:
         settings: The configuration.
         address: The address of the command line, before that of the configuration; or None.
+
+    Raises:
+        ConfigError: The file of the API key cannot be read, or is empty.
     """
     from fast_agent.engine.temporal.connection import (
         DEFAULT_NAMESPACE,
@@ -58,7 +61,7 @@ def temporal_options(settings: Settings, address: str | None) -> TemporalOptions
         TemporalOptions,
     )
 
-    section = settings.temporal
+    section = replace(settings.temporal, **_connection())
     return TemporalOptions(
         address=address or section.address or DEFAULT_ADDRESS,
         namespace=section.namespace or DEFAULT_NAMESPACE,
@@ -69,6 +72,30 @@ def temporal_options(settings: Settings, address: str | None) -> TemporalOptions
         client_key=section.client_key,
         api_key=section.api_key,
     )
+
+
+def _connection() -> dict[str, Any]:
+    """Return the options of the connection on the command line, as fields of the settings."""
+    import click
+
+    from fast_agent.cli.options import CONNECTION
+
+    context = click.get_current_context(silent=True)
+    meta = {} if context is None else context.meta
+    found = {
+        name.removeprefix(CONNECTION): value
+        for name, value in meta.items()
+        if name.startswith(CONNECTION)
+    }
+    path: Path | None = found.pop("api_key_file", None)
+    if path is not None:
+        try:
+            found["api_key"] = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeError) as error:
+            raise ConfigError(f"the API key file `{path}` cannot be read: {error}") from error
+        if not found["api_key"]:
+            raise ConfigError(f"the API key file `{path}` is empty")
+    return found
 
 
 def part_store(settings: Settings) -> tuple[PartStore, Cipher | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +14,7 @@ from tests.patience import PATIENCE
 from fast_agent.app import FastAgent
 from fast_agent.engine.edition import EditionChoices
 from fast_agent.engine.part_store import open_parts
-from fast_agent.engine.temporal.connection import TemporalOptions, connect
+from fast_agent.engine.temporal.connection import DEFAULT_QUEUE, TemporalOptions, connect
 from fast_agent.engine.temporal.runs import Pinned, TemporalRuns
 from fast_agent.engine.temporal.worker import (
     EditionHost,
@@ -147,10 +148,15 @@ class TemporalWorld:
 
 @asynccontextmanager
 async def temporal_world(
-    directory: Path, server: TemporalServer, cipher: Cipher | None = None
+    directory: Path,
+    server: TemporalServer,
+    cipher: Cipher | None = None,
+    options: TemporalOptions | None = None,
 ) -> AsyncGenerator[TemporalWorld]:
-    """Open a world with a queue of its own."""
+    """Open a world with a queue of its own, or of options."""
     store = open_parts(str(directory / "parts"), cipher)
-    options = TemporalOptions(address=server.address, queue=f"queue-{next(_numbers)}")
-    client = await connect(options, store, cipher)
-    yield TemporalWorld(directory, client, store, options, cipher)
+    given = options or TemporalOptions(address=server.address)
+    if given.queue == DEFAULT_QUEUE:
+        given = replace(given, queue=f"queue-{next(_numbers)}")
+    client = await connect(given, store, cipher)
+    yield TemporalWorld(directory, client, store, given, cipher)

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.anyio
 REPLAYS = 3
 
 
+@pytest.mark.spec("TEMPORAL-4")
 @pytest.mark.parametrize("kind", CARDS)
 async def test_a_card_of_any_type_replays_at_every_task(
     tmp_path: Path, server: TemporalServer, kind: str

@@ -85,6 +85,7 @@ def answers(world: BatchWorld) -> list[object]:
     return [row.get("output", row.get("error")) for row in world.rows()]
 
 
+@pytest.mark.spec("TEMPORAL-10")
 def test_two_workers_answer_a_batch(tmp_path: Path) -> None:
     with TemporalServer(in_memory=True) as server, ModelServer() as models:
         world = ClusterWorld(tmp_path, models.url, 40, server)
@@ -102,6 +103,7 @@ def test_two_workers_answer_a_batch(tmp_path: Path) -> None:
             assert sum(models.asked.values()) == 80
 
 
+@pytest.mark.spec("TEMPORAL-15")
 def test_workers_and_the_server_are_killed_and_no_answered_request_is_repeated(
     tmp_path: Path,
 ) -> None:
@@ -133,6 +135,7 @@ def test_workers_and_the_server_are_killed_and_no_answered_request_is_repeated(
         assert sum(world.effects().values()) <= 60 + in_flight
 
 
+@pytest.mark.spec("TEMPORAL-15")
 def test_a_worker_that_is_told_to_end_lets_its_steps_finish(tmp_path: Path) -> None:
     with TemporalServer(in_memory=True) as server, ModelServer(seconds=2.0) as models:
         world = ClusterWorld(tmp_path, models.url, 4, server)
@@ -148,6 +151,7 @@ def test_a_worker_that_is_told_to_end_lets_its_steps_finish(tmp_path: Path) -> N
         assert set(world.effects().values()) == {1}
 
 
+@pytest.mark.spec("TEMPORAL-13")
 @pytest.mark.anyio
 async def test_a_question_to_the_user_outlasts_the_worker_that_asked_it(tmp_path: Path) -> None:
     with TemporalServer(in_memory=True) as server, ModelServer() as models:
@@ -212,6 +216,7 @@ def fast_agent(world: BatchWorld, *words: str) -> subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.spec("TEMPORAL-14")
 def test_go_has_its_turn_run_by_a_worker_and_its_session_continues(tmp_path: Path) -> None:
     with TemporalServer(in_memory=True) as server, ModelServer() as models:
         world = ClusterWorld(tmp_path, models.url, 1, server)
@@ -238,6 +243,7 @@ def test_go_reports_a_server_that_does_not_answer(tmp_path: Path) -> None:
     assert "cannot connect to Temporal at `127.0.0.1:1`" in done.stderr
 
 
+@pytest.mark.spec("TEMPORAL-16")
 def test_runs_of_a_server_are_listed_shown_cancelled_and_resumed(tmp_path: Path) -> None:
     is_up = Event()
 
@@ -248,6 +254,9 @@ def test_runs_of_a_server_are_listed_shown_cancelled_and_resumed(tmp_path: Path)
 
     with TemporalServer(in_memory=True) as server, ModelServer(reply) as models:
         world = ClusterWorld(tmp_path, models.url, 1, server)
+        config = tmp_path / "fastagent.config.yaml"
+        # No step counts as lost while the machine is busy: requests are counted.
+        config.write_text(config.read_text().replace("_seconds: 2", "_seconds: 60"))
         at_server = ("--engine", "temporal", "--temporal-address", server.address)
         at_server += ("-c", "fastagent.config.yaml")
 
@@ -320,3 +329,24 @@ def test_runs_report_a_server_that_does_not_answer(tmp_path: Path) -> None:
         done = fast_agent(world, "runs", "list", "-c", "fastagent.config.yaml", *words)
     assert done.returncode == 1
     assert "cannot connect to Temporal at `127.0.0.1:1`" in done.stderr
+
+
+def test_options_of_the_connection_reach_the_server_and_the_key_is_not_printed(
+    tmp_path: Path,
+) -> None:
+    with TemporalServer(in_memory=True) as server, ModelServer() as models:
+        world = BatchWorld(tmp_path, models.url, 1)
+        command = ("runs", "list", "-c", "fastagent.config.yaml", "--engine", "temporal")
+        at_server = (*command, "--temporal-address", server.address)
+        missing = fast_agent(world, *at_server, "--temporal-namespace", "nowhere")
+        assert missing.returncode == 1
+        assert "nowhere" in missing.stderr
+        key = tmp_path / "api-key"
+        key.write_text("key-that-nobody-may-print\n")
+        # The key implies encryption, and this server has none.
+        encrypted = fast_agent(world, *at_server, "--temporal-api-key-file", "api-key")
+        assert encrypted.returncode == 1
+        assert "cannot connect to Temporal" in encrypted.stderr
+        assert "nobody-may-print" not in encrypted.stdout + encrypted.stderr
+        absent = fast_agent(world, *at_server, "--temporal-server-ca", "absent.pem")
+        assert "`absent.pem` cannot be read" in absent.stderr

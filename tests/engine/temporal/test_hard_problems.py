@@ -39,6 +39,7 @@ def kinds(history: WorkflowHistory) -> list[str]:
     ]
 
 
+@pytest.mark.spec("TEMPORAL-1")
 async def test_a_time_out_around_a_step_ends_the_child_and_not_the_loop(
     tmp_path: Path, server: TemporalServer
 ) -> None:
@@ -57,6 +58,7 @@ async def test_a_time_out_around_a_step_ends_the_child_and_not_the_loop(
         await world.replay(history, 3)
 
 
+@pytest.mark.spec("TEMPORAL-2")
 async def test_a_cancelled_run_ends_as_cancelled_and_its_steps_are_told(
     tmp_path: Path, server: TemporalServer
 ) -> None:
@@ -81,6 +83,7 @@ async def test_a_cancelled_run_ends_as_cancelled_and_its_steps_are_told(
         assert kinds(await run.fetch_history()).count("activity_task_cancel_requested") == 8
 
 
+@pytest.mark.spec("TEMPORAL-3")
 async def test_an_error_fails_the_run_with_its_type_and_hint(
     tmp_path: Path, server: TemporalServer
 ) -> None:
@@ -97,6 +100,7 @@ async def test_an_error_fails_the_run_with_its_type_and_hint(
             assert "workflow_task_failed" not in kinds(await run.fetch_history())
 
 
+@pytest.mark.spec("TEMPORAL-3")
 async def test_only_temporal_sends_a_request_again(tmp_path: Path, server: TemporalServer) -> None:
     """Two layers of retries would multiply."""
     replies: list[Reply] = [(503, {}, {}), (429, {"retry-after": "0"}, {}), text_reply("there")]
@@ -108,6 +112,7 @@ async def test_only_temporal_sends_a_request_again(tmp_path: Path, server: Tempo
             assert sum(models.asked.values()) == 3
 
 
+@pytest.mark.spec("TEMPORAL-5")
 async def test_what_is_sent_grows_with_the_turns_and_not_with_their_square(
     tmp_path: Path, server: TemporalServer
 ) -> None:
@@ -142,6 +147,7 @@ async def test_what_is_sent_grows_with_the_turns_and_not_with_their_square(
             await world.replay(history)
 
 
+@pytest.mark.spec("TEMPORAL-5")
 async def test_a_result_above_the_limit_of_a_payload_is_kept_outside(
     tmp_path: Path, server: TemporalServer
 ) -> None:
@@ -162,6 +168,7 @@ async def test_a_result_above_the_limit_of_a_payload_is_kept_outside(
         await world.replay(history)
 
 
+@pytest.mark.spec("TEMPORAL-8")
 async def test_a_run_ends_with_the_cards_it_began_with(
     tmp_path: Path, server: TemporalServer
 ) -> None:
@@ -194,6 +201,7 @@ async def test_a_run_ends_with_the_cards_it_began_with(
                 assert (await world.runs.result(second)).message.text == "card 2 tool 2"
 
 
+@pytest.mark.spec("TEMPORAL-13")
 async def test_a_call_that_needs_permission_asks_the_user_of_the_run(
     tmp_path: Path, server: TemporalServer
 ) -> None:
@@ -211,6 +219,7 @@ async def test_a_call_that_needs_permission_asks_the_user_of_the_run(
         assert "paid" not in (await world.runs.result(run)).message.text
 
 
+@pytest.mark.spec("TEMPORAL-11")
 async def test_a_model_with_workers_of_its_own_is_asked_by_them_alone(
     tmp_path: Path, server: TemporalServer
 ) -> None:
@@ -231,6 +240,7 @@ async def test_a_model_with_workers_of_its_own_is_asked_by_them_alone(
             assert scheduled.task_queue.name == world.options.model_queue("generic.m")
 
 
+@pytest.mark.spec("TEMPORAL-12")
 async def test_nothing_of_an_encrypted_run_can_be_read_by_the_server(
     tmp_path: Path, server: TemporalServer
 ) -> None:
@@ -259,6 +269,7 @@ async def test_a_worker_with_another_configuration_refuses_the_run(
                 await world.run("one", edition=edition)
 
 
+@pytest.mark.spec("TEMPORAL-9")
 async def test_a_run_ends_in_the_version_of_the_loop_it_began_in(
     tmp_path: Path, server: TemporalServer
 ) -> None:
