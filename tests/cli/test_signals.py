@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.patience import PATIENCE, wait_until
 from tests.processes import children_of, lives
+from tests.tui.terminal_world import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -102,6 +103,20 @@ def test_an_interrupted_run_has_written_its_events_whole(place: Path) -> None:
     assert out.endswith(b"\n")
     events = [json.loads(line)["event"] for line in out.splitlines()]
     assert "tool.started" in events
+
+
+@pytest.mark.spec("T-J1.3")
+@pytest.mark.parametrize(("key", "status"), [("\x03", 130), ("\x04", 1)], ids=["Ctrl-C", "Ctrl-D"])
+def test_ctrl_c_at_a_question(tmp_path: Path, key: str, status: int) -> None:
+    agents = tmp_path / ".claude/agents"
+    agents.mkdir(parents=True)
+    (agents / "ann.md").write_text("---\nname: ann\ndescription: helps\n---\nHelp.\n")
+    with Terminal("import", ".", columns=160, cwd=tmp_path) as terminal:
+        terminal.wait_for("Give them here")
+        terminal.wait_until(lambda: terminal.cursor[1] > 0, "the question")
+        terminal.send(key)
+        assert terminal.wait() == status
+        terminal.wait_for("Aborted!")
 
 
 @pytest.mark.spec("T-J1.3")

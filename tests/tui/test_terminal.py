@@ -396,6 +396,38 @@ def test_pastes(project: Path) -> None:
         terminal.wait_for("pasted 311", " out")
 
 
+def test_files_that_are_pasted_are_attached(project: Path) -> None:
+    (project / "my notes.txt").write_text("the secret word is plum\n")
+    (project / "more.txt").write_text("and pear\n")
+    pastes = {
+        f"{project}/more.txt": f'> @"{project}/more.txt"',
+        f"'{project}/my notes.txt' {project}/more.txt\n": f'my notes.txt" @"{project}/more.txt"',
+        f"file://{project}/my%20notes.txt": f'> @"{project}/my notes.txt"',
+        f"{project}/missing.txt": f"> {project}/missing.txt",
+        "more.txt": "> more.txt",
+        "it's": "> it's",
+    }
+    with Terminal(*PASS, columns=250) as terminal:
+        terminal.wait_for(READY)
+        for pasted, shown in pastes.items():
+            terminal.send(f"\x1b[200~{pasted}\x1b[201~")
+            terminal.wait_for_screen(shown)
+            terminal.send("\x03")
+            terminal.wait_until(lambda: ">" in terminal.display, "an empty editor")
+        terminal.send("/card ")
+        terminal.wait_for_screen("> /card")
+        terminal.send(f"\x1b[200~{project}/more.txt\x1b[201~")
+        terminal.wait_for_screen(f"> /card {project}/more.txt")
+        terminal.send("\x03")
+        terminal.wait_until(
+            lambda: not any("> /card" in row for row in terminal.display), "cleared"
+        )
+        terminal.send(f"\x1b[200~'{project}/my notes.txt'\x1b[201~")
+        terminal.wait_for_screen('my notes.txt"')
+        terminal.send("what is it?\r")
+        terminal.wait_for("+ ", "secret word is plum", " out")
+
+
 @pytest.mark.spec("T-K2.2")
 def test_a_paste_of_ten_megabytes(project: Path) -> None:
     with Terminal(*PASS) as terminal:

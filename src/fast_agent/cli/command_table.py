@@ -79,7 +79,12 @@ class CommandTable(click.Group):
         """
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, click.Abort) as error:
+            # At a question, click raises the same error for Ctrl-C and for the end of the input.
+            if isinstance(error, click.Abort) and not isinstance(
+                error.__context__, KeyboardInterrupt
+            ):
+                raise
             from fast_agent.cli.output import standard_error
 
             standard_error().write("\nAborted!\n")

@@ -257,13 +257,6 @@ def standard_error() -> Output:
     return Output(sys.stderr)
 
 
-def confirm(question: str) -> bool:
-    """Ask the person at the terminal for a yes; anything else is a no."""
-    import click
-
-    return click.confirm(visible_lines(question), err=True)
-
-
 def choose(question: str, choices: Sequence[str], *, default: str) -> str:
     """Ask at the terminal for one of several words, on standard error."""
     import click

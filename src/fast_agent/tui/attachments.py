@@ -6,7 +6,10 @@ import base64
 import mimetypes
 import os
 import re
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
 
 from fast_agent.errors import RunError
 from fast_agent.messages.content import ImageContent, TextContent
@@ -14,13 +17,12 @@ from fast_agent.messages.message import Message
 from fast_agent.text.safe_file import RefusedFileError, read_confined
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from fast_agent.messages.content import Content
 
 _NAMED: Final = re.compile(r"(?:(?<=\s)|^)@(\"[^\"]+\"|[^\s\"]+)")
 _MAX_TEXT: Final = 256 << 10
 _MAX_IMAGE: Final = 8 << 20
+_MAX_PASTED: Final = 10_000
 
 
 def attached_files(text: str, workspace: Path) -> list[Path]:
@@ -73,3 +75,32 @@ def _content(path: Path) -> Content:
     except UnicodeDecodeError as error:
         raise RunError(f"`{path}` cannot be attached: it is not text in UTF-8") from error
     return TextContent(f'<file path="{path}">\n{text}\n</file>')
+
+
+def pasted_files(text: str) -> list[Path]:
+    """Return the files whose absolute paths make up a pasted text; empty where it is another text.
+
+    Terminals paste the paths of files that are dropped on them quoted as for a shell; file managers
+    copy them as `file:` addresses, a line for each.
+    """
+    if len(text) > _MAX_PASTED:
+        return []
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return []
+    found: list[Path] = []
+    for word in words:
+        try:
+            address = urlsplit(word)
+            if address.scheme == "file" and address.netloc in {"", "localhost"}:
+                path = Path(unquote(address.path))
+            else:
+                path = Path(word).expanduser()
+            is_named = path.is_absolute() and '"' not in str(path) and str(path).isprintable()
+            if not is_named or not path.is_file():
+                return []
+        except (OSError, ValueError, RuntimeError):  # no name of a file, or no such home
+            return []
+        found.append(path)
+    return found

@@ -21,6 +21,7 @@ from prompt_toolkit.layout import BufferControl, Layout, Window
 from prompt_toolkit.output import DummyOutput
 
 from fast_agent.text.visible import glyphs
+from fast_agent.tui.attachments import pasted_files
 from fast_agent.tui.keys import KEYS
 from fast_agent.tui.rows import clip, shown
 
@@ -187,7 +188,11 @@ class Editor:
             self.buffer.load_history_if_not_yet_loaded()
 
     def paste(self, text: str) -> None:
-        """Insert pasted text; a long one as a chip that represents it."""
+        """Insert pasted text; a long one as a chip that represents it, files as attachments."""
+        files = [] if self.buffer.text[:1] in {"/", "!", "#"} else pasted_files(text)
+        if files:
+            self.buffer.insert_text("".join(f'@"{path}" ' for path in files))
+            return
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = text.count("\n") + 1
         if lines <= _CHIP_LINES and len(text) <= _CHIP_LENGTH:
