@@ -118,7 +118,8 @@ def test_new_writes_cards_that_are_right_and_run(run: Run) -> None:
 def test_each_starter_set_is_right_and_runs(run: Run, name: str) -> None:
     done = run("new", "mine", "--set", name)
     assert done.code == 0
-    assert ("wants a model" in done.out) == (SETS[name].wants is not None)
+    # The small local model was tried on each: only the assistant's answers are of use.
+    assert ("wants a model" in done.out) == (name != "assistant")
     checked = run("check", "mine")
     assert (checked.code, checked.err) == (0, "no problems\n")
     for card in Path("mine").glob("*.md"):

@@ -39,6 +39,10 @@ class StarterSet:
 
 _TOOLS: Final = "a model that calls tools well, such as `--model sonnet`"
 _OBEYS: Final = "a model that keeps to the form it is asked for, such as `--model haiku`"
+_KNOWS: Final = (
+    "a model that understands what it reads, such as `--model haiku`: the small local one answers, "
+    "and makes things up"
+)
 
 SETS: Final[Mapping[str, StarterSet]] = {
     "assistant": StarterSet(
@@ -152,6 +156,7 @@ You answer customers. {duty} Be brief and friendly. Where you cannot help, say w
                 )
             },
         },
+        _KNOWS,
     ),
     "extractor": StarterSet(
         "reads facts out of a text and answers as JSON by a schema",
@@ -184,6 +189,7 @@ Read the facts out of the text you are given. Invent nothing: what the text does
             )
             + "\n",
         },
+        _KNOWS,
         options="--json-schema {directory}/invoice.schema.json ",
     ),
     "evaluator": StarterSet(
