@@ -18,7 +18,7 @@ from fast_agent.agents.history_places import (
     parent_conversation,
     session_transcript,
 )
-from fast_agent.cards.agent_config import ChildHistory
+from fast_agent.cards.agent_config import NO_OVERRIDES, ChildHistory
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.text.frozen import frozen
 
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig, HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
-
-NOTHING_WANTED = ChildHistory()
-"""Leaves source and merge target to the next level of precedence."""
 
 
 @frozen
@@ -83,7 +80,7 @@ class ChildHistories:
 
     cards: Mapping[str, Card]
     workspace: Path
-    wanted: ChildHistory = NOTHING_WANTED
+    wanted: ChildHistory = NO_OVERRIDES
 
     def route(
         self, parent: AgentConfig, child: str, wanted: ChildHistory | None = None
@@ -98,7 +95,7 @@ class ChildHistories:
         Raises:
             RunError: The child has no history file to merge into.
         """
-        source, target = wanted_history(parent, child, wanted or NOTHING_WANTED, self.wanted)
+        source, target = wanted_history(parent, child, wanted or NO_OVERRIDES, self.wanted)
         return HistoryRoute(child, self._source(child, source), self._target(parent, child, target))
 
     def _source(self, child: str, word: HistorySource) -> Source | None:
@@ -163,7 +160,7 @@ def wanted_history(
         The source and the merge target.
     """
     source, target = parent.history_source, parent.history_merge_target
-    own = (parent.child_history or {}).get(child, NOTHING_WANTED)
+    own = (parent.child_history or {}).get(child, NO_OVERRIDES)
     for stronger in (own, *reversed(over)):
         source, target = stronger.source or source, stronger.merge_target or target
     return source, target

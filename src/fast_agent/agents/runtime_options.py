@@ -11,7 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.agents.child_history import NOTHING_WANTED
+from fast_agent.cards.agent_config import NO_OVERRIDES
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.prompt.instruction import host_platform, python_version
 from fast_agent.steps.steps import NULL_STEPS, here
@@ -144,7 +144,7 @@ class RuntimeOptions:
     providers: tuple[Provider, ...] = ()
     trust_cards: bool = False
     admit: Callable[[Path, CardLoad], CardLoad] | None = field(default=None, repr=False)
-    child_history: ChildHistory = NOTHING_WANTED
+    child_history: ChildHistory = NO_OVERRIDES
     transcript: CumulativeTranscript | None = field(default=None, repr=False)
     journal: Journal | None = field(default=None, repr=False)
     gate: Callable[[], SkillGate] | None = field(default=None, repr=False)

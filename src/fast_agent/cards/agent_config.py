@@ -55,6 +55,10 @@ class ChildHistory:
     merge_target: HistoryTarget | None = None
 
 
+NO_OVERRIDES = ChildHistory()
+"""Leaves source and merge target to the next level of precedence."""
+
+
 @frozen(kw_only=True)
 class Compaction:
     """When and by whom a conversation that fills the context window is summarized.

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from fast_agent.agents.budget import Budget
-from fast_agent.agents.child_history import ChildHistories
 from fast_agent.errors import RunError
 from fast_agent.mcp.null_pool import NullPool
 from fast_agent.models.create import ModelFactory
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
     from fast_agent.agents.agent import Agent
+    from fast_agent.agents.child_history import ChildHistories
     from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.agents.turn_context import Charges, TurnContext
     from fast_agent.cards.agent_config import AgentConfig
@@ -113,6 +113,8 @@ class RuntimeContext:
     @property
     def histories(self) -> ChildHistories:
         """Draws the routes between histories of parents and children."""
+        from fast_agent.agents.child_history import ChildHistories
+
         options = self.options
         return ChildHistories(
             cards=self.cards, workspace=options.workspace, wanted=options.child_history

@@ -15,11 +15,11 @@ from anyio import CancelScope, sleep
 from fast_agent.agents.budget import Meter
 from fast_agent.agents.call_site import CallSite
 from fast_agent.agents.cast import Cast
-from fast_agent.agents.child_history import NOTHING_WANTED
 from fast_agent.agents.events import log_warnings
 from fast_agent.agents.live_agent import LiveAgent
 from fast_agent.agents.runtime_options import RuntimeOptions, through_steps
 from fast_agent.agents.turn_context import Charges, TurnContext
+from fast_agent.cards.agent_config import NO_OVERRIDES
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.prompt.url_text import UrlTexts, fetch_text
 from fast_agent.runtime.blueprint import LlmBlueprint
@@ -382,7 +382,7 @@ class Runtime:
         child: str,
         message: Message | str,
         *,
-        wanted: ChildHistory = NOTHING_WANTED,
+        wanted: ChildHistory = NO_OVERRIDES,
         warn: Callable[[str], None] = log.warning,
         cast: Cast | None = None,
     ) -> TurnResult:
