@@ -251,7 +251,7 @@ async def test_more_files_than_anybody_reads_are_not_approved(world: World) -> N
     assert world.refused() == ["ann"]
 
 
-@pytest.mark.spec("APPROVAL-4", "APPROVAL-5", "TR-G9.1b")
+@pytest.mark.spec("APPROVAL-4", "APPROVAL-5", "TR-G9.1b", "TR-M2.1")
 async def test_a_reload_takes_in_what_was_approved_and_nothing_else(world: World) -> None:
     world.write_adder()
     world.approve()

@@ -197,7 +197,7 @@ def test_a_value_made_of_several_is_found_if_any_part_is(
     assert not mark.exists()
 
 
-@pytest.mark.spec("TR-F1.2")
+@pytest.mark.spec("TR-F1.2", "TR-Q6.2")
 def test_a_configuration_beside_given_cards_is_found_whatever_names_it(
     run: Run, write_card: WriteCard, project: Path, home: Path
 ) -> None:

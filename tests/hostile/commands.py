@@ -44,6 +44,18 @@ EVERY_COMMAND: dict[str, tuple[list[str], str]] = {
     "resources": (["resources", "list"], ""),
     "models": (["models"], ""),
     "trust list": (["trust", "--list"], ""),
+    "batch": (
+        ["batch", "../own.md", "--input", "../items.jsonl", "--output", "../dumped/answers.jsonl"],
+        "",
+    ),
+    "runs": (["runs", "list"], ""),
+    "import": (["import", ".", "--output", "../dumped"], ""),
+    "export": (["export", "--to", "claude", "--output", "../dumped"], ""),
+    "explain": (["explain", "FA801"], ""),
+    "schema": (["schema"], ""),
+    "fmt": (["fmt", "--check", "."], ""),
+    "sessions": (["session", "list"], ""),
+    "skills": (["skills", "list"], ""),
 }  # fmt: skip
 
 DESK = "@DESK"

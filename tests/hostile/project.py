@@ -78,7 +78,7 @@ class Project:
         return config, given
 
     def _card(self, trap: Trap) -> tuple[str, dict[str, int]]:
-        fields = list(trap.card.items())
+        fields = [(key, self._model(key, value)) for key, value in trap.card.items()]
         self.random.shuffle(fields)
         if self.random.random() < 0.3:
             fields.insert(0, ("description", "Does things."))
@@ -91,6 +91,11 @@ class Project:
             return f"---\n{head}---\n{trap.body}\n", lines
         lines["instruction"] = len(fields) + 1
         return f"{head}instruction: {json.dumps(trap.body)}\n", lines
+
+    def _model(self, key: str, value: JsonValue) -> JsonValue:
+        """Write a model as it is, or as the first of a list, which is asked first."""
+        is_one = key == "model" and isinstance(value, str) and value != "passthrough"
+        return [value, "passthrough"] if is_one and self.random.random() < 0.4 else value
 
 
 class ContradictionError(Exception):

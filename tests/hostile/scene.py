@@ -54,6 +54,8 @@ class Scene:
         for one in (scene.project, scene.private, scene.home):
             one.mkdir(mode=0o755)
         (directory / "own.md").write_text("---\nmodel: passthrough\n---\nHi.\n")
+        (directory / "items.jsonl").write_text('"hi"\n')
+        (directory / "dumped").mkdir()
         for name, text in PRIVATE.items():
             (scene.private / name).write_text(text)
         return scene

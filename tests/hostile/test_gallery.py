@@ -66,6 +66,22 @@ def test_no_command_lets_any_of_them_act(scene: Scene, command: str) -> None:
     nothing_happened(scene, scene.run([str(PROGRAM), *arguments], stdin))
 
 
+@pytest.mark.spec("TR-G1.1b", "TR-G4.2a")
+def test_a_batch_uses_what_was_approved_and_nothing_before(scene: Scene) -> None:
+    model = f"playback?file={scene.private}/private.md"
+    (scene.project / "fastagent.config.yaml").write_text(f"model_aliases: {{mine: '{model}'}}\n")
+    (scene.directory / "own.md").write_text("---\ntype: agent\nmodel: mine\n---\nHi.\n")
+    command = [str(PROGRAM), *EVERY_COMMAND["batch"][0]]
+    refused = scene.run(command, "")
+    nothing_happened(scene, refused)
+    assert refused.returncode == 3, refused
+    approved = scene.run([str(PROGRAM), "trust", "--yes", "--card", "../own.md"], "")
+    assert approved.returncode == 0, approved
+    done = scene.run(command, "")
+    assert done.returncode == 0, done
+    assert ("read", str(scene.private / "private.md")) in scene.recorded()
+
+
 @pytest.mark.spec("TR-G1.1a")
 def test_a_script_uses_nothing_that_was_found(scene: Scene) -> None:
     _by(GALLERY, "a server of the configuration is started").write(

@@ -195,6 +195,7 @@ def callers(scene: Scene, project: Project, random: Random) -> None:
         "agents": {"model": "passthrough", "agents": names},
         "chain": {"type": "chain", "sequence": names},
         "parallel": {"type": "parallel", "fan_out": names},
+        "maker": {"type": "maker", "worker": names[0]},
         "orchestrator": {"type": "orchestrator", "model": "passthrough", "agents": names},
     }
     lead = forms[random.choice(sorted(forms))]

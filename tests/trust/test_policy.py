@@ -196,6 +196,20 @@ def test_the_machines_policy_is_roots_alone(tmp_path: Path) -> None:
         assert read_policy(None, {}, machine_file=file) == Policy()
 
 
+@pytest.mark.spec("TR-Q6.2")
+def test_an_image_says_in_the_machines_file_what_may_act(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can write root's file")
+    (tmp_path / "srv").mkdir()
+    file = tmp_path / "trust.yaml"
+    file.write_text(f"own: [{tmp_path}/srv]\ncommands: [python serve.py]\n")
+    file.chmod(0o644)
+    tmp_path.chmod(0o755)
+    image = read_policy(None, {}, machine_file=file)
+    assert image.owns(tmp_path.resolve() / "srv")
+    assert image.allows(effect("run", "python", "serve.py"))
+
+
 @pytest.mark.spec("TR-Q6.1a")
 def test_only_digests_approve_by_the_environment(tmp_path: Path) -> None:
     none = tmp_path / "none"

@@ -176,6 +176,7 @@ class BatchCommand(CardOptions):
         return chosen.of(read_items(self.source, config, self.id_field))
 
     def _answering(self, program: FastAgent) -> str:
+        program.admission.require(self.agent)
         name = self.agent or program.load_set.default
         if name is None or name not in program.load_set.cards:
             raise ConfigError(
