@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -184,6 +185,27 @@ def test_commands_are_read_from_nothing_that_is_run(
         done = spawn("batch", card, "--input", "rows.jsonl", "--output", "out.jsonl")
         assert done.code == 0, done
     assert not mark.exists(), done
+
+
+@pytest.mark.spec("TR-G4.2a", "TR-G3.2a")
+@pytest.mark.parametrize("command", [("session", "list"), ("usage",)])
+def test_a_database_a_project_names_is_connected_to_once_approved(
+    run: Run, project: Path, command: tuple[str, ...]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        config(project, f"sessions: {{url: 'postgres://me@127.0.0.1:{port}/kept'}}\n")
+        listening.setblocking(False)
+        done = run(*command)
+        assert done.code == 0, done
+        assert "setting `sessions" in done.err
+        assert "is left out" in done.err
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+    assert run("trust", "--yes").code == 0
+    refused = run(*command)
+    assert "127.0.0.1" in refused.err, "approved, it is connected to, and nobody listens any more"
+    assert refused.code == 1
 
 
 @pytest.mark.spec("TR-A1.1a")

@@ -265,13 +265,23 @@ def prune(older_than: float) -> None:
 
 
 def session_store() -> SessionStore:
-    """Return the store of the sessions of this home, or of the configured database."""
+    """Return the store of the sessions of this home, or of the configured database.
+
+    A database that a found project names is used once that is approved.
+    """
     from fast_agent.app import FastAgent
+    from fast_agent.cli.loading import expect_cards
+    from fast_agent.cli.report import report_left_out
     from fast_agent.config.home import home_directory
     from fast_agent.sessions.store import SessionStore
     from fast_agent.trust.gate import TrustOptions
 
-    settings = FastAgent(trust=TrustOptions(passive=True)).settings.sessions
+    program = FastAgent(trust=TrustOptions())
+    expect_cards(program, cards=())
+    settings = program.settings.sessions
+    for line in program.admission.decisions.lines():
+        if line.startswith("setting `sessions"):
+            report_left_out(line)
     return SessionStore(
         settings.url or home_directory(os.environ), lease_seconds=settings.lease_seconds
     )
