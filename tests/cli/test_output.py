@@ -17,6 +17,7 @@ SOURCE = Path(fast_agent.__file__).parent
 DOORS = {
     "cli/output.py",  # the door itself
     "commands/restart.py",  # flushes both before the program is replaced
+    "cli/main.py",  # flushes both before a program with foreign threads ends
     "cli/go.py",  # passes the terminal to the first prompt, which draws it itself
     "acp/server.py",  # standard output carries messages
     "app.py",  # the command of a Python program, which makes its text visible itself

@@ -25,7 +25,9 @@ class _Terminal(logging.StreamHandler[TextIO]):
         """Write a record; nothing is hidden of what says what waits for an approval."""
         whole = getattr(self.stream, "whole", None) if hasattr(record, "is_whole") else None
         if callable(whole):
-            print(self.format(record), file=cast("TextIO", whole()), flush=True)
+            stream = cast("TextIO", whole())
+            stream.write(f"{self.format(record)}\n")
+            stream.flush()
         else:
             super().emit(record)
 
