@@ -24,7 +24,7 @@ from typing import TypeAlias, cast
 HERE = Path(__file__).parent
 SOURCES = {"pypi": "the package index", "osv": "OSV"}
 FOUND, UNCHECKED = 1, 3
-_PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*])?==([^\s;\\]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -29,6 +29,8 @@ OPTIONS = [
     "--universal",
     "--python-version=3.11",
     "--generate-hashes",
+    # pip ignores a pin that lacks an extra another package wants, and takes the newest version.
+    "--no-strip-extras",
     "--no-header",
     "--no-annotate",
     "--no-emit-index-url",
