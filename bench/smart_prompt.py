@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bench.setup import Setup
 
-MOST_TOKENS = 1_500
+MAX_TOKENS = 1_500
 INDEX = "{{agentInternalResources}}"
 
 
@@ -28,7 +28,7 @@ def figures(setup: Setup) -> Iterator[Figure]:
         name="smart prompt, index first",
         unit="tokens",
         ours=Samples.of([index_first]),
-        goal=Goal(MOST_TOKENS),
+        goal=Goal(MAX_TOKENS),
     )
     yield Figure(
         name="smart prompt, documents inlined",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import ChildHistory
     from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
     from fast_agent.commands.completion import complete
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.commands.table import is_command, run_command
     from fast_agent.errors import (
         CardError,
@@ -85,8 +85,8 @@ __all__ = [
     "ChildStarted",
     "ConfigError",
     "ContextError",
+    "ConversationController",
     "Deps",
-    "Desk",
     "Event",
     "FastAgent",
     "FastAgentError",
@@ -155,7 +155,7 @@ _HOMES = {
     "ConfigError": "fast_agent.errors",
     "ContextError": "fast_agent.errors",
     "Deps": "fast_agent.tools.dependencies",
-    "Desk": "fast_agent.commands.desk",
+    "ConversationController": "fast_agent.commands.controller",
     "Event": "fast_agent.agents.events",
     "FastAgent": "fast_agent.app",
     "FastAgentError": "fast_agent.errors",
@@ -212,7 +212,7 @@ _HOMES = {
 }
 """The table of public names: where each is defined."""
 
-_FORMER = {"Player": "Replayer"}
+_FORMER = {"Desk": "ConversationController", "Player": "Replayer"}
 """Names of the release before, by what they are called now."""
 
 

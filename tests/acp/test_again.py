@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.acp.raw_client import RawClient
 
-from fast_agent.acp.handover import VARIABLE, Handover
+from fast_agent.acp.restart_state import VARIABLE, RestartState
 
 WHO = Path(__file__).parents[1] / "app/who_server.py"
 CARD = '---\nmodel: passthrough\nfunction_tools: ["count.py:count"]\n---\nHi.\n'
@@ -146,17 +146,17 @@ def test_conversations_that_are_not_kept_are_not_lost(tmp_path: Path) -> None:
 
 
 def test_what_is_left_is_taken_once() -> None:
-    left = Handover(hello={"a": 1}, sessions=({"sessionId": "s"},), unread=b"\xff{", asked=3)
+    left = RestartState(hello={"a": 1}, sessions=({"sessionId": "s"},), unread=b"\xff{", asked=3)
     environ: dict[str, str] = {}
     left.leave(environ)
     descriptor = int(environ[VARIABLE])
-    assert Handover.taken(environ) == left
+    assert RestartState.taken(environ) == left
     assert environ == {}
-    assert Handover.taken(environ) is None
+    assert RestartState.taken(environ) is None
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
 
 
 @pytest.mark.parametrize("named", ["", "x", "-1", "99999"])
 def test_what_cannot_be_taken_is_none(named: str) -> None:
-    assert Handover.taken({VARIABLE: named}) is None
+    assert RestartState.taken({VARIABLE: named}) is None

@@ -204,7 +204,7 @@ async def test_without_keeping_nothing_is_offered_or_written(tmp_path: Path) -> 
 
 @pytest.mark.spec("ACP-21")
 async def test_there_is_room_for_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(server, "MAX_SESSIONS", 2)
     async with connected(tmp_path) as there:
         first = (await there.open()).session_id
         await there.open()

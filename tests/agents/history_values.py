@@ -24,7 +24,7 @@ FAILED: Said = ("assistant", "[no answer: the turn failed]", 0, 0)
 FILE = (Message.user("in file"), Message.assistant("filed"))
 EARLIER = (Message.user("earlier"), Message.assistant("kept"))
 DIRECT = "direct"
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 
 
 def said(message: Message) -> Said:

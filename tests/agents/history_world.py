@@ -19,7 +19,7 @@ from tests.agents.history_values import (
     EARLIER,
     FAILED,
     FILE,
-    MOST_STEPS,
+    MAX_STEPS,
     WAYS,
     Ask,
     Said,
@@ -156,7 +156,7 @@ class Episode:
         before = self._state()
         rounds = [self._round() for _ in range(random.choice((1, 1, 2)))]
         self._rounds = list(rounds)
-        cancel_at = random.randint(0, 40) if random.random() < 0.3 else MOST_STEPS
+        cancel_at = random.randint(0, 40) if random.random() < 0.3 else MAX_STEPS
         late_at = random.randint(0, 60)
         hangs = any(ask.way.startswith("hang") for asks in rounds for ask in asks)
         if hangs and self._timeout is None:
@@ -166,7 +166,7 @@ class Episode:
             group.start_soon(self._send, number, group.cancel_scope)
             if random.random() < 0.3:
                 group.start_soon(self._speak, number)
-            for step in range(MOST_STEPS):
+            for step in range(MAX_STEPS):
                 if self._done and not self._gates:
                     break
                 if step >= cancel_at:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.commands.desk_world import DeskWorld
+from tests.commands.controller_world import DeskWorld
 
 if TYPE_CHECKING:
     from pathlib import Path

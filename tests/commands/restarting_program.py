@@ -1,4 +1,4 @@
-"""A program with a desk that begins again once; run by `test_restart.py`."""
+"""A program with a controller that begins again once; run by `test_restart.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from fast_agent.app import FastAgent
-from fast_agent.commands.desk import Desk
+from fast_agent.commands.controller import ConversationController
 from fast_agent.commands.restart import restart
 from fast_agent.commands.table import run_command
 from fast_agent.sessions.store import SessionStore
@@ -27,10 +27,10 @@ async def sit(directory: Path, resumed: str | None) -> str | None:
     session = store.create(cwd=directory) if resumed is None else store.open(resumed)
     STARTS.append(os.getpid())
     async with program.run(grows=True) as app:
-        desk = Desk(program, app, sessions=store, session=session)
+        controller = ConversationController(program, app, sessions=store, session=session)
         try:
-            answer = await desk.instance().send('***CALL_TOOL count {"by": 1}')
-            said = [one.text for one in desk.instance().history if one.role == "assistant"]
+            answer = await controller.instance().send('***CALL_TOOL count {"by": 1}')
+            said = [one.text for one in controller.instance().history if one.role == "assistant"]
             facts = {
                 "pid": os.getpid(),
                 "starts": len(STARTS),
@@ -40,10 +40,10 @@ async def sit(directory: Path, resumed: str | None) -> str | None:
                 "arguments": sys.argv[1:],
             }
             print(json.dumps(facts))
-            result = await run_command("/reload --force", desk)
+            result = await run_command("/reload --force", controller)
             return session.id if result.restart and resumed is None else None
         finally:
-            await desk.aclose()
+            await controller.aclose()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from fast_agent.commands.command import Ask
 from fast_agent.commands.table import is_command, run_command
 
 if TYPE_CHECKING:
-    from tests.commands.desk_world import DeskWorld
+    from tests.commands.controller_world import DeskWorld
 
 pytestmark = pytest.mark.anyio
 
@@ -34,9 +34,9 @@ async def test_another_agent_is_talked_to(world: DeskWorld) -> None:
     three(world)
     async with world.sat() as shell:
         for line in ("/agent talk", "@talk"):
-            shell.desk.agent = "ann"
+            shell.controller.agent = "ann"
             result = await shell.run(line)
-            assert (result.agent, result.ask, shell.desk.agent) == ("talk", None, "talk")
+            assert (result.agent, result.ask, shell.controller.agent) == ("talk", None, "talk")
         result = await shell.run("@ann  how do\tyou do")
         assert (result.agent, result.ask) == ("ann", Ask(agent="ann", text="how do\tyou do"))
         assert await shell("/agent") == "talking to `ann`: agent; Adds."
@@ -44,7 +44,7 @@ async def test_another_agent_is_talked_to(world: DeskWorld) -> None:
             assert "is `tool_only`, and not talked to" in await shell.refused(line)
         assert "did you mean `@ann`?" in await shell.refused("@anm")
         assert "did you mean `talk`?" in await shell.refused("/agent tolk")
-        assert shell.desk.agent == "ann"
+        assert shell.controller.agent == "ann"
 
 
 @pytest.mark.spec("CMD-11")
@@ -53,7 +53,7 @@ async def test_another_agent_is_asked_once(world: DeskWorld) -> None:
     async with world.sat() as shell:
         result = await shell.run('#bob what\'s "up"?')
         assert result.ask == Ask(agent="bob", text='what\'s "up"?')
-        assert shell.desk.agent == "ann"
+        assert shell.controller.agent == "ann"
         assert "nothing to send" in await shell.refused("#bob")
 
 
@@ -65,9 +65,9 @@ async def test_what_only_looks_like_a_command_is_a_message(world: DeskWorld) -> 
             "hello", "", "/", "/ help", "/etc/hosts is a file", "/2 is a half", "# Plan", "#",
             "#include <stdio.h>", "@", "@someone@example.org hi", "@ ann", "## ann", "//comment",
         ):  # fmt: skip
-            assert not is_command(line, shell.desk), line
+            assert not is_command(line, shell.controller), line
         for line in ("/help", "/halp me", "/save_history", "@ann", "@anm", "#talk", " /help"):
-            assert is_command(line, shell.desk), line
+            assert is_command(line, shell.controller), line
 
 
 @pytest.mark.spec("CMD-8")
@@ -75,14 +75,14 @@ async def test_an_agent_is_called_with_histories_for_this_call(world: DeskWorld)
     three(world)
     async with world.sat() as shell:
         assert await shell('/call bob it\'s "me"') == 'it\'s "me"'
-        assert len(shell.desk.instance("bob").history) == 0
+        assert len(shell.controller.instance("bob").history) == 0
         await shell("/call bob --history-merge-target child one two")
         await shell("/call --history-merge-target=child bob three")
-        assert [one.text for one in shell.desk.instance("bob").history] == [
+        assert [one.text for one in shell.controller.instance("bob").history] == [
             "one two", "one two", "three", "three",
         ]  # fmt: skip
         await shell("/call bob --history-source child --history-merge-target orchestrator four")
-        assert [one.text for one in shell.desk.instance("ann").history] == ["four", "four"]
+        assert [one.text for one in shell.controller.instance("ann").history] == ["four", "four"]
         told = await shell.refused("/call bob --history-source chlid five")
         assert "did you mean `child`?" in told
         assert "MESSAGE is missing" in await shell.refused("/call bob")
@@ -103,7 +103,7 @@ async def test_a_card_that_is_printed_loads_again(world: DeskWorld) -> None:
             "\n".join(lines).replace("name: ann", "name: cid").replace("default: true\n", "")
         )
         await shell("/card again")
-        ann, cid = shell.desk.instance("ann").config, shell.desk.instance("cid").config
+        ann, cid = shell.controller.instance("ann").config, shell.controller.instance("cid").config
         assert (cid.instruction, cid.description) == (ann.instruction, ann.description)
         assert cid.agents == ann.agents == ("bob",)
         assert "name: bob" in await shell("/agent bob --dump")
@@ -121,7 +121,7 @@ async def test_a_chosen_model_answers_and_stays_through_a_reload(world: DeskWorl
         world.write("ann", "Changed.", default="true")
         await shell("/reload")
         assert await shell("/model") == "`ann` asks `slow?seconds=0`, as was asked for"
-        assert len(shell.desk.instance().history) == 2
+        assert len(shell.controller.instance().history) == 2
         assert "unknown model" in await shell.refused("/model nothing.at-all")
         assert "OPENAI_API_KEY" in await shell.refused("/model openai.gpt-5")
         assert await shell("/model") == "`ann` asks `slow?seconds=0`, as was asked for"
@@ -158,6 +158,6 @@ async def test_the_system_prompt_and_usage_are_shown(world: DeskWorld) -> None:
 async def test_a_shell_may_have_other_commands(world: DeskWorld) -> None:
     three(world)
     async with world.sat() as shell:
-        none = await run_command("/exit", shell.desk, {})
+        none = await run_command("/exit", shell.controller, {})
         assert none.failed
         assert (await shell.run("/exit")).leave

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.commands.desk_world import DeskWorld
+    from tests.commands.controller_world import DeskWorld
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def test_a_card_is_loaded_as_a_tool_through_agents(world: DeskWorld) -> No
     async with world.sat() as shell:
         text = await shell("/card more --tool")
         assert text == "loaded `bob`\n`bob` is a tool of `ann` now"
-        assert shell.desk.instance().config.agents == ("bob",)
+        assert shell.controller.instance().config.agents == ("bob",)
         assert await shell(CALL.format("bob")) == "hi"
         assert "bob`:" not in await shell("/agents")
 
@@ -110,7 +110,7 @@ async def test_tools_given_at_run_time_are_there_after_reloads(world: DeskWorld)
         # A directory that was attached is attached whole, with what comes later.
         assert await shell.tools() == ["agent__bob", "agent__cid", "agent__dan"]
         assert await shell(CALL.format("bob")) == "hi"
-        assert shell.desk.instance().config.instruction == "Changed."
+        assert shell.controller.instance().config.instruction == "Changed."
 
 
 @pytest.mark.spec("CMD-5")
@@ -138,13 +138,13 @@ async def test_tools_given_at_run_time_are_there_under_a_watch(world: DeskWorld)
     world.write("more/bob")
     async with world.sat() as shell:
         with world.program.watch(told.put) as watch:
-            shell.desk.watch = watch
+            shell.controller.watch = watch
             await shell("/card more --tool")
             world.write("more/bob", "Changed.")
             assert getattr(told.get(timeout=60), "updated", None) == ("bob",)
             world.write("ann", "Changed.", default="true")
             assert getattr(told.get(timeout=60), "updated", None) == ("ann",)
-        assert not await shell.desk.refresh()
+        assert not await shell.controller.refresh()
         assert await shell.tools() == ["agent__bob"]
         assert await shell(CALL.format("bob")) == "hi"
 
@@ -158,11 +158,11 @@ async def test_what_is_given_so_begins_anew_each_time_unless_the_card_says_other
     async with world.sat() as shell:
         await shell("/agent bob --tool")
         await shell(CALL.format("bob"))
-        assert len(shell.desk.instance("bob").history) == 0
+        assert len(shell.controller.instance("bob").history) == 0
         world.write("ann", default="true", history_merge_target="child")
         await shell("/reload")
         await shell(CALL.format("bob"))
-        assert [one.text for one in shell.desk.instance("bob").history] == ["hi", "hi"]
+        assert [one.text for one in shell.controller.instance("bob").history] == ["hi", "hi"]
 
 
 @pytest.mark.spec("CMD-4")
@@ -174,7 +174,7 @@ async def test_what_has_no_tools_is_given_none(world: DeskWorld) -> None:
         await shell("@talk")
         for line in ("/agent ann --tool", "/card more --tool"):
             assert "is of type `chain`, which has no tools of its own" in await shell.refused(line)
-        assert "bob" not in shell.desk.app
+        assert "bob" not in shell.controller.app
         assert "bob" not in world.program.load_set.cards
 
 
@@ -201,7 +201,7 @@ async def test_when_its_agent_is_gone_the_default_one_is_talked_to(world: DeskWo
         await shell("@bob")
         bob.unlink()
         result = await shell.run("/reload")
-        assert result.agent == shell.desk.agent == "ann"
+        assert result.agent == shell.controller.agent == "ann"
         assert "its agent is gone; talking to `ann`" in result.text
 
 

@@ -11,13 +11,13 @@ from fast_agent.errors import SessionError
 from fast_agent.sessions.journal import SessionJournal
 
 if TYPE_CHECKING:
-    from tests.commands.desk_world import DeskWorld, Shell
+    from tests.commands.controller_world import DeskWorld, Shell
 
 pytestmark = pytest.mark.anyio
 
 
 def texts(shell: Shell) -> list[str]:
-    return [one.text for one in shell.desk.instance().history]
+    return [one.text for one in shell.controller.instance().history]
 
 
 @pytest.mark.spec("CMD-12")
@@ -122,7 +122,7 @@ async def test_nothing_is_reported_that_the_session_may_lose(
     (world.directory / "talk.md").write_text("---USER\nfirst\n---ASSISTANT\nsecond\n")
     async with world.sat(kept=True) as shell:
         await shell("hello")
-        session = shell.desk.session
+        session = shell.controller.session
         assert session is not None
         safe = SessionJournal.barrier
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.commands.desk_world import DeskWorld
+from tests.commands.controller_world import DeskWorld
 from tests.patience import PATIENCE
 
 from fast_agent.commands.server_completion import complete_from_server
@@ -98,7 +98,7 @@ async def test_a_prompt_is_filled_and_sent_and_a_resource_goes_with_a_message(
         assert result.text == "prompt `review`: 2 messages"
         assert result.ask is not None
         assert result.ask.message.text == "be strict"
-        assert [one.text for one in shell.desk.instance().history] == ["review x = 1"]
+        assert [one.text for one in shell.controller.instance().history] == ["review x = 1"]
         for wrong, told in (
             (f"{name} review", "needs `code`"),
             (f"{name} review code=1 colour=2", "does not take `colour`"),
@@ -110,7 +110,7 @@ async def test_a_prompt_is_filled_and_sent_and_a_resource_goes_with_a_message(
             ("nobody review", "has no server `nobody`"),
         ):
             assert told in await shell.refused(f"/prompts {wrong}")
-        assert len(shell.desk.instance().history) == 1
+        assert len(shell.controller.instance().history) == 1
         assert await shell(f"/resources {name} note://a") == "```\nnote a\n```"
         result = await shell.run(f"/resources {name} note://a what's this?")
         assert result.ask is not None
@@ -131,7 +131,7 @@ async def test_a_server_completes_the_arguments_of_its_prompts_and_templates(
     async with world.sat(servers=(server,)) as shell:
 
         async def ways(line: str, seconds: float = PATIENCE) -> list[str]:
-            found = await complete_from_server(line, shell.desk, seconds=seconds)
+            found = await complete_from_server(line, shell.controller, seconds=seconds)
             return [line[: one.start] + one.text for one in found]
 
         prompts, resources = f"/prompts {name} ", f"/resources {name} "

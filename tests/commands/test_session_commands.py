@@ -1,4 +1,4 @@
-"""Sessions begun, gone on with, forked, renamed, deleted and exported from a desk."""
+"""Sessions begun, gone on with, forked, renamed, deleted and exported from a controller."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pytest
 from fast_agent.errors import SessionError
 
 if TYPE_CHECKING:
-    from tests.commands.desk_world import DeskWorld, Shell
+    from tests.commands.controller_world import DeskWorld, Shell
 
 pytestmark = [pytest.mark.anyio]
 
 
 def texts(shell: Shell) -> list[str]:
-    return [one.text for one in shell.desk.instance().history]
+    return [one.text for one in shell.controller.instance().history]
 
 
 def here(shell: Shell) -> str:
-    assert shell.desk.session is not None
-    return shell.desk.session.id
+    assert shell.controller.session is not None
+    return shell.controller.session.id
 
 
 @pytest.mark.spec("CMD-13")

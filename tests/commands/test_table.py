@@ -11,7 +11,7 @@ import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.commands.desk_world import DeskWorld
+from tests.commands.controller_world import DeskWorld
 
 from fast_agent.commands.completion import complete
 from fast_agent.commands.table import COMMANDS, SIGNS, is_command, run_command
@@ -110,12 +110,12 @@ def test_no_line_raises_or_leaves_the_desk_broken(
         async with world.sat(kept=True) as shell:
             for words in lines:
                 line = " ".join(words)
-                complete(line, shell.desk)
-                is_command(line, shell.desk)
-                result = await run_command(line, shell.desk)
+                complete(line, shell.controller)
+                is_command(line, shell.controller)
+                result = await run_command(line, shell.controller)
                 assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", result.text)
-                assert shell.desk.agent in shell.desk.app
-            assert await shell.desk.instance("ann").send("still here") == "still here"
+                assert shell.controller.agent in shell.controller.app
+            assert await shell.controller.instance("ann").send("still here") == "still here"
 
     anyio.run(sit)
     assert sorted(os.listdir(directory)) == ["home", "work"]  # noqa: PTH208
@@ -130,10 +130,10 @@ async def test_a_line_is_completed(world: DeskWorld) -> None:
     (world.directory / "notes.txt").touch()
     (world.directory / ".hidden.md").touch()
     async with world.sat(kept=True) as shell:
-        desk = shell.desk
+        controller = shell.controller
 
         def ways(line: str) -> list[str]:
-            found = complete(line, desk)
+            found = complete(line, controller)
             assert all(line[: one.start] + one.text for one in found)
             return [one.text for one in found]
 
@@ -147,8 +147,8 @@ async def test_a_line_is_completed(world: DeskWorld) -> None:
         assert ways("/call bob --history-source c") == ["child", "cumulative"]
         assert ways("/call bob --history-source child ") == []
         assert ways("/session re") == ["resume", "rename"]
-        assert desk.session is not None
-        assert ways("/session resume ") == [desk.session.id]
+        assert controller.session is not None
+        assert ways("/session resume ") == [controller.session.id]
         assert ways("/session nonsense ") == []
         assert "haiku" in ways("/model h")
         assert ways("/help his") == ["history"]
@@ -156,4 +156,4 @@ async def test_a_line_is_completed(world: DeskWorld) -> None:
         assert ways("#an") == ["#ann"]
         for line in ("", "hello", "# ", "/unknown x", "/card \0", "/card nowhere/", "/usage "):
             assert ways(line) == []
-        assert complete("@a", desk)[0].about == "Adds."
+        assert complete("@a", controller)[0].about == "Adds."

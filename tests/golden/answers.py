@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RECORDED = HERE / "recorded"
 CHANGED = HERE / "changed.yaml"
 _NONE: Final = object()
-_LONGEST_SHOWN: Final = 1_000
+_MAX_SHOWN: Final = 1_000
 _HEAD = """\
 # Answers that differ from those of the recorded commit, on purpose: see README.md.
 # `python -m tests.golden.accept --reason "…" STAGE EXCHANGE` writes an entry.
@@ -171,4 +171,4 @@ def _differences(before: Any, now: Any, path: str) -> Iterator[tuple[str, Any, A
 
 def _shown(value: Any) -> str:
     text = "(nothing)" if value is _NONE else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"

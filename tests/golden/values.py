@@ -28,7 +28,7 @@ _KINDS: Final = {
 """Keys whose values are random texts, and what stands for them."""
 
 _MEASURES: Final = frozenset({"size", "digest", "fast-agent/tokens"})
-_LONGEST_KEPT: Final = 40
+_MAX_KEPT: Final = 40
 _ENDS: Final = 3
 
 
@@ -127,7 +127,7 @@ def loose(value: Any, key: str = "") -> Any:
         return {key: loose(one, key) for key, one in cast("dict[str, Any]", value).items()}
     if key in _MEASURES:
         return f"<{key}>"
-    return "<text>" if isinstance(value, str) and len(value) > _LONGEST_KEPT else value
+    return "<text>" if isinstance(value, str) and len(value) > _MAX_KEPT else value
 
 
 def trimmed(value: Any) -> Any:

@@ -35,7 +35,7 @@ ROOMS = ("agents", "cards", "prompt", "rpc", "runtime", "serve", "sessions", "st
 """The rooms whose tests are judged; those that there are not are left out."""
 
 SEED = 20_261_122
-SHORTEST_SECONDS = 60.0
+MIN_SECONDS = 60.0
 _COPIED = ("src", "tests", "bench", "docs", "examples", "pyproject.toml", "README.md", "Makefile")
 
 
@@ -122,7 +122,7 @@ class Runner:
             if outcome != "survived":
                 sys.exit(f"the tests of `{room}` fail without a mutant")
             taken = time.monotonic() - start
-            self._limits[room] = max(SHORTEST_SECONDS, 3 * taken)
+            self._limits[room] = max(MIN_SECONDS, 3 * taken)
             print(f"# tests/{room}: {taken:.0f} s without a mutant", flush=True)
         return self._limits[room]
 

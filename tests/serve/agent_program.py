@@ -18,7 +18,7 @@ from fast_agent.serve.http_access import HttpSettings
 
 def main(cards: str, seconds: str, *rest: str) -> None:
     # However slow the machine is, calls that are called off can end.
-    setattr(agent_drain, "LAST_SECONDS", 60.0)  # noqa: B010
+    setattr(agent_drain, "CANCEL_GRACE_SECONDS", 60.0)  # noqa: B010
     program = FastAgent("impatient", ignore_config=True)
     program.load_agents(cards)
     options = ServeOptions(

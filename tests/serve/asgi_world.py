@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
-from fast_agent.serve.connections import DEPARTURE, Departure
+from fast_agent.serve.connections import DEPARTURE, DisconnectMonitor
 from fast_agent.serve.http import http_app
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Stream:
         self._headers: dict[str, str] = {}
         self._body = b""
         self._more = anyio.Event()
-        self.departure = Departure()
+        self.departure = DisconnectMonitor()
         self.ended = anyio.Event()
 
     @property

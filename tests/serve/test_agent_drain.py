@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from fast_agent.serve import agent_drain
-from fast_agent.serve.agent_drain import LAST_SECONDS, Drain
+from fast_agent.serve.agent_drain import CANCEL_GRACE_SECONDS, Drain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,20 +74,20 @@ async def test_it_waits_for_calls_that_end_in_time() -> None:
     def end() -> None:
         calls.running = 0
 
-    assert await ends(calls.drain(LONG), end) > LAST_SECONDS
+    assert await ends(calls.drain(LONG), end) > CANCEL_GRACE_SECONDS
     assert not calls.called_off
 
 
 async def test_calls_that_take_too_long_are_called_off_once() -> None:
     calls = Calls(2)
-    assert await ends(calls.drain(0.1)) == LAST_SECONDS
+    assert await ends(calls.drain(0.1)) == CANCEL_GRACE_SECONDS
     assert calls.called_off == 1
 
 
 async def test_calls_that_do_not_end_though_called_off_hold_nothing_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(agent_drain, "LAST_SECONDS", 0.1)
+    monkeypatch.setattr(agent_drain, "CANCEL_GRACE_SECONDS", 0.1)
     calls = Calls(1, stubborn=True)
     assert await ends(calls.drain(0.0)) == 0.1
     assert (calls.called_off, calls.running) == (1, 1)
@@ -99,6 +99,6 @@ async def test_a_second_word_calls_off_what_is_under_way_and_a_third_is_handed_o
     drain.begin(over)
     drain.begin(over)
     await over.wait()
-    assert (calls.called_off, over.left) == (1, [LAST_SECONDS])
+    assert (calls.called_off, over.left) == (1, [CANCEL_GRACE_SECONDS])
     drain.begin(over)
-    assert over.left == [LAST_SECONDS] * 2
+    assert over.left == [CANCEL_GRACE_SECONDS] * 2

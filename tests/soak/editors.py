@@ -12,7 +12,7 @@ from tests.soak.card_file import card_text, replace_file, write_somehow
 if TYPE_CHECKING:
     from random import Random
 
-MOST_EXTRAS = 12
+MAX_EXTRAS = 12
 KEPT_STAMPS = 300
 BURST = 10_000
 WHO = Path(__file__).parents[1] / "app" / "who_server.py"
@@ -105,7 +105,7 @@ class ExtrasEditor:
         acts = [self._add]
         if self._files:
             acts += [self._change, self._rename_file, self._rename_agent, self._swap, self._delete]
-        if len(self._files) >= MOST_EXTRAS:
+        if len(self._files) >= MAX_EXTRAS:
             acts = acts[1:]
         draw.choice(acts)(draw)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST_KEPT = 100
+MAX_KEPT = 100
 """Most violations whose text is kept."""
 
 
@@ -35,7 +35,7 @@ class Findings:
     def wrong(self, what: str) -> None:
         """Note a violation: something that must never be."""
         self.violation_count += 1
-        if len(self.violations) < MOST_KEPT:
+        if len(self.violations) < MAX_KEPT:
             self.violations.append(f"{self._clock():7.1f} s  {what[:1600]}")
 
     def expect(self, held: bool, what: str) -> None:

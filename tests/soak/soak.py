@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEAST_ROUNDS = 2
-LONGEST_WAIT = 300.0
+MIN_ROUNDS = 2
+MAX_WAIT = 300.0
 """Longest time it goes on to have counted what is needed, in seconds."""
 
 LEAVES_IN = 120.0
@@ -150,10 +150,10 @@ class Soak:
 
     @property
     def _goes_on(self) -> bool:
-        if self.clock() < self.plan.seconds or self.rounds < LEAST_ROUNDS:
+        if self.clock() < self.plan.seconds or self.rounds < MIN_ROUNDS:
             return True
         counts = self.findings.counts
-        return self.clock() < LONGEST_WAIT and not all(counts[one] for one in self.plan.needs)
+        return self.clock() < MAX_WAIT and not all(counts[one] for one in self.plan.needs)
 
     def clock(self) -> float:
         """Seconds since it began."""

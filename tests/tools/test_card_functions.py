@@ -14,7 +14,7 @@ from fast_agent.errors import CardError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.usage import Usage
 from fast_agent.tools.card_functions import (
-    MOST_KEPT,
+    MAX_KEPT,
     FunctionCheck,
     Outlines,
     check_outline,
@@ -405,9 +405,9 @@ def test_a_file_that_reads_as_before_is_not_parsed_again(tmp_path: Path) -> None
 
 def test_of_ever_new_files_only_the_last_are_kept(tmp_path: Path) -> None:
     outlines = Outlines()
-    for number in range(MOST_KEPT + 10):
+    for number in range(MAX_KEPT + 10):
         file = tmp_path / f"tools_{number}.py"
         file.write_text(f"def f_{number}():\n    return {number}\n", "utf-8")
         path = FunctionPath(file.name, f"f_{number}")
         assert outlines.of(path, file).functions == [f"f_{number}"]
-    assert len(outlines) == MOST_KEPT
+    assert len(outlines) == MAX_KEPT

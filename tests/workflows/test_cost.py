@@ -22,7 +22,7 @@ from fast_agent.config.settings import McpSettings, ServerSettings, Settings
 from fast_agent.errors import FastAgentError
 from fast_agent.models.script import Call, Say, Together
 from fast_agent.workflows.cost import NOTHING, Bound, Cost, CostPlan
-from fast_agent.workflows.plan import MOST_TASKS
+from fast_agent.workflows.plan import MAX_TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,11 +81,11 @@ B = AgentConfig(name="b", request_params=params(3))
                 plan_iterations=2,
                 request_params=params(2),
             ),
-            2 * 2 + MOST_TASKS * 3 + 2,
+            2 * 2 + MAX_TASKS * 3 + 2,
         ),
         (
             AgentConfig(name="top", type="orchestrator", agents=("a",), request_params=params(2)),
-            5 * 2 + MOST_TASKS * 2 + 2,
+            5 * 2 + MAX_TASKS * 2 + 2,
         ),
         (
             AgentConfig(
@@ -95,13 +95,13 @@ B = AgentConfig(name="b", request_params=params(3))
                 plan_iterations=1,
                 request_params=params(1),
             ),
-            1 + MOST_TASKS * 2 + 1,
+            1 + MAX_TASKS * 2 + 1,
         ),
         (
             AgentConfig(
                 name="top", type="iterative_planner", agents=("a",), request_params=params(2)
             ),
-            MOST_TASKS * 2 + MOST_TASKS * 2 + 2,
+            MAX_TASKS * 2 + MAX_TASKS * 2 + 2,
         ),
         (AgentConfig(name="top", type="MAKER", worker="b", max_samples=7), 21),
         (AgentConfig(name="top", type="MAKER", worker="b", max_samples=7, k="auto"), 27 * 3),

@@ -19,7 +19,7 @@ from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Delay, Fail, Say
 from fast_agent.workflows.evaluator_optimizer import (
     GRADES,
-    MOST_AREAS,
+    MAX_AREAS,
     Rating,
     RatingShape,
     read_rating,
@@ -413,4 +413,4 @@ def test_better_is_a_better_grade_or_the_same_without_a_need() -> None:
 def test_of_very_many_areas_the_first_are_taken() -> None:
     areas = [f"area {number}" for number in range(100_000)]
     rating = read_rating(json.dumps({"rating": "POOR", "focus_areas": areas}))
-    assert rating.focus_areas == tuple(areas[:MOST_AREAS])
+    assert rating.focus_areas == tuple(areas[:MAX_AREAS])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.workflows.plan import MOST_TASKS, NextStep, Plan, Step, Task, WholePlan
+from fast_agent.workflows.plan import MAX_TASKS, NextStep, Plan, Step, Task, WholePlan
 
 AGENTS = ("writer", "critic")
 TASK = {"agent": "writer", "description": "write"}
@@ -60,7 +60,7 @@ def test_a_next_step_is_read() -> None:
             {"steps": [{"tasks": [{**TASK, "agent": ["writer"]}]}]},
             "`steps[0].tasks[0].agent`: no agent is named ``; use one of",
         ),
-        ({"steps": [{"tasks": [TASK] * (MOST_TASKS + 1)}]}, "the plan has 1,001 tasks"),
+        ({"steps": [{"tasks": [TASK] * (MAX_TASKS + 1)}]}, "the plan has 1,001 tasks"),
     ],
 )
 def test_what_is_wrong_with_a_plan_is_told(value: object, problem: str) -> None:

@@ -8,7 +8,7 @@ from tests.workflows.scripted_world import World, agent, card
 
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import LimitError
-from fast_agent.workflows.plan import MOST_TASKS, Step, Task
+from fast_agent.workflows.plan import MAX_TASKS, Step, Task
 from fast_agent.workflows.planning import ALL_TOGETHER, LONGEST, Progress, Result
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ async def test_a_model_that_never_has_enough_is_given_so_many_tasks_and_no_more(
         if request.output_schema is None:
             return "a hole"
         refused += "200 at most can be done" in request.messages[-1].text
-        many = MOST_TASKS // 5 if refused else 2 * MOST_TASKS // 5
+        many = MAX_TASKS // 5 if refused else 2 * MAX_TASKS // 5
         first, count = count, count + many
         tasks = [{"agent": "ann", "description": f"dig {at}"} for at in range(first, count)]
         return json.dumps({"description": "on we go", "tasks": tasks, "is_complete": False})
@@ -144,7 +144,7 @@ async def test_a_model_that_never_has_enough_is_given_so_many_tasks_and_no_more(
     assert result.text == "a hole"
     assert result.workflow is not None
     assert (result.workflow["plans"], result.workflow["stopped"]) == (3, "most_tasks")
-    assert len(world.asked("ann")) == MOST_TASKS
+    assert len(world.asked("ann")) == MAX_TASKS
     assert refused == 1
     assert any("1,000 tasks are the most for one request" in one for one in world.warnings)
     assert "say what is missing" in world.asked("boss")[-1].text

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
-MOST_CHARACTERS: Final = 200_000
+MAX_CHARACTERS: Final = 200_000
 """Most characters of one file a model is given at once."""
 
 _PATH = ("string", "the file, absolute or relative to the working directory")
@@ -114,10 +114,10 @@ class ClientFiles:
             if number:
                 more[name] = number
         text = await self._ask_for(path, **more)
-        if len(text) <= MOST_CHARACTERS:
+        if len(text) <= MAX_CHARACTERS:
             return text
-        left = len(text) - MOST_CHARACTERS
-        return f"{text[:MOST_CHARACTERS]}\n[{left:,} characters more; use `line` and `limit`]"
+        left = len(text) - MAX_CHARACTERS
+        return f"{text[:MAX_CHARACTERS]}\n[{left:,} characters more; use `line` and `limit`]"
 
     async def _write(self, arguments: ToolArguments) -> str:
         path, content = self._path(arguments), arguments.text("content") or ""

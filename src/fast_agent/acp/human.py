@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import HumanRequest, Origins
     from fast_agent.tools.human_form import FormField
 
-_MOST_CHOICES: Final = 8
+_MAX_CHOICES: Final = 8
 _WORDS: JsonObject = {
     "type": "object",
     "properties": {"text": {"type": "string", "title": "Answer"}},
@@ -157,7 +157,7 @@ def _only_field(schema: JsonObject | None) -> FormField | None:
         return None
     if len(fields) != 1 or fields[0].kind == "array":
         return None
-    return fields[0] if 0 < len(_values(fields[0])) <= _MOST_CHOICES else None
+    return fields[0] if 0 < len(_values(fields[0])) <= _MAX_CHOICES else None
 
 
 def _values(field: FormField) -> tuple[tuple[JsonValue, str], ...]:

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
 
-_LAST_SECONDS: Final = 2.0
-_MOST_BYTES: Final = 32 * 1024
+_CANCEL_GRACE_SECONDS: Final = 2.0
+_MAX_BYTES: Final = 32 * 1024
 _SHELL: Final = "/bin/sh"
 
 
-class ClientKit:
+class EditorTools:
     """Changes the tools an agent gets from the runtime.
 
     Args:
@@ -129,7 +129,7 @@ class ClientShell:
                 command=_SHELL,
                 args=["-c", command],
                 cwd=str(self._directory),
-                outputByteLimit=_MOST_BYTES,
+                outputByteLimit=_MAX_BYTES,
             )
             terminal = created.get("terminalId")
             if not isinstance(terminal, str):
@@ -157,7 +157,7 @@ class ClientShell:
         return _result(number, output, ended, seconds)
 
     async def _release(self, terminal: str) -> None:
-        with anyio.move_on_after(_LAST_SECONDS, shield=True):
+        with anyio.move_on_after(_CANCEL_GRACE_SECONDS, shield=True):
             try:
                 await self._ask("release", terminalId=terminal)
             except RemoteError:

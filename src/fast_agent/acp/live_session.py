@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fast_agent.acp.updates import Updates
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.commands.command import CommandResult
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.messages.message import Message
     from fast_agent.resources.skill_client.entry import SkillCall, SkillEntry
     from fast_agent.rpc.peer import Work
@@ -39,7 +39,7 @@ STOP_REASONS: Final[Mapping[str, str]] = {
     "cancelled": "cancelled",
 }
 _TITLE_LENGTH: Final = 60
-_MOST_NOTES: Final = 20
+_MAX_NOTES: Final = 20
 _NOT_HERE: Final = frozenset({"exit"})
 _SESSION_ACTIONS: Final = frozenset({"list", "continue", "rename", "delete", "export"})
 
@@ -63,7 +63,7 @@ class LiveSession:
     Args:
         session_id: Its id.
         cwd: Its directory.
-        desk: Its agents, and the one that is talked to.
+        controller: Its agents, and the one that is talked to.
         updates: Tells the client what happens.
         approval: Asks the person about agents that were found.
         changed: Called when cards were loaded or reloaded, for the other sessions.
@@ -84,7 +84,7 @@ class LiveSession:
         self,
         session_id: str,
         cwd: Path,
-        desk: Desk,
+        controller: ConversationController,
         updates: Updates,
         approval: ProjectApproval,
         changed: Callable[[], None],
@@ -99,7 +99,7 @@ class LiveSession:
         self.closing = anyio.Event()
         self._ending = False
         self.closed = anyio.Event()
-        self._desk = desk
+        self._controller = controller
         self._updates = updates
         self._approval = approval
         self._changed = changed
@@ -113,7 +113,7 @@ class LiveSession:
     @property
     def facts(self) -> JsonObject:
         """What a client receives when it opens the session."""
-        app, agent, waiting = self._desk.app, self._desk.agent, self._desk.waiting
+        app, agent, waiting = self._controller.app, self._controller.agent, self._controller.waiting
         return {
             "modes": modes(app, agent, waiting),
             "configOptions": options(app, agent, waiting),
@@ -122,7 +122,7 @@ class LiveSession:
     @property
     def agent(self) -> str:
         """The agent that is talked to."""
-        return self._desk.agent
+        return self._controller.agent
 
     @property
     def busy(self) -> bool:
@@ -149,7 +149,7 @@ class LiveSession:
     def _skills(self) -> Sequence[SkillEntry]:
         """List the skills that may be called by name; none of the agent cannot be run."""
         try:
-            found = self._desk.app.runtime.callable_skills(self._desk.agent)
+            found = self._controller.app.runtime.callable_skills(self._controller.agent)
         except (FastAgentError, KeyError):
             return ()
         return [one for one in found if one.name not in self._commands]
@@ -159,7 +159,7 @@ class LiveSession:
         if self.busy:
             self._updates.think(f"{text}\n")
         else:
-            self._notes = [*self._notes[1 - _MOST_NOTES :], text]
+            self._notes = [*self._notes[1 - _MAX_NOTES :], text]
 
     def choose(self, agent: str) -> None:
         """Talk to another agent.
@@ -167,19 +167,19 @@ class LiveSession:
         Raises:
             Refused: There is none of that name to talk to.
         """
-        able = names(self._desk.app, self._desk.waiting)
+        able = names(self._controller.app, self._controller.waiting)
         if agent not in able:
             near = closest(agent, able)
             hint = f"did you mean `{near}`?" if near else None
             raise Refused(INVALID_PARAMS, f"there is no mode `{agent}`", hint=hint)
-        if agent != self._desk.agent:
-            self._desk.agent = agent
+        if agent != self._controller.agent:
+            self._controller.agent = agent
             self._tell_of_agents()
 
     def go_on_with(self, agent: str) -> None:
         """Talk to the agent it talked to before the program began again, if it is there still."""
-        if agent in names(self._desk.app, self._desk.waiting):
-            self._desk.agent = agent
+        if agent in names(self._controller.app, self._controller.waiting):
+            self._controller.agent = agent
         self._tell_of_agents()
 
     def cancel(self) -> None:
@@ -194,7 +194,7 @@ class LiveSession:
         finally:
             del sessions[self.id]
             with anyio.CancelScope(shield=True):
-                await self._desk.aclose()
+                await self._controller.aclose()
 
     async def close(self) -> None:
         """End the session, cancelling what runs."""
@@ -208,15 +208,15 @@ class LiveSession:
 
     async def refresh(self) -> None:
         """Switch to the current cards and notify the client."""
-        before = self._desk.app.version
+        before = self._controller.app.version
         try:
-            await self._desk.refresh()
-            await self._approval.apply(self._desk.app)
+            await self._controller.refresh()
+            await self._approval.apply(self._controller.app)
         except FastAgentError as error:
             self.note(
                 f"AgentCards not reloaded; the previous version keeps running: {error.message}"
             )
-        if self._desk.app.version != before:
+        if self._controller.app.version != before:
             self._tell_of_agents()
 
     def take(self, params: JsonObject, scope: anyio.CancelScope) -> Work:
@@ -265,12 +265,14 @@ class LiveSession:
             self._updates.think(f"{note}\n")
         self._notes.clear()
         text = message.text
-        if text.lstrip()[:1] in {"/", "@", "#"} and is_command(text, self._desk, self._commands):
+        if text.lstrip()[:1] in {"/", "@", "#"} and is_command(
+            text, self._controller, self._commands
+        ):
             return await self._command(text)
         return await self._ask(message)
 
     async def _command(self, line: str) -> JsonObject:
-        result = await run_command(line, self._desk, self._commands)
+        result = await run_command(line, self._controller, self._commands)
         text = result.text
         if result.restart:
             try:
@@ -293,15 +295,15 @@ class LiveSession:
     async def _ask(
         self, message: Message, agent: str | None = None, skill: SkillCall | None = None
     ) -> JsonObject:
-        desk = self._desk
-        name = desk.agent if agent is None else agent
-        waited = name in desk.waiting
+        controller = self._controller
+        name = controller.agent if agent is None else agent
+        waited = name in controller.waiting
         if waited and not await self._may_act(name):
             return {"stopReason": "end_turn"}
         if self._agree is not None:
             await self._agree()
         self.used = True
-        result = await desk.instance(name).generate(message, skill=skill)
+        result = await controller.instance(name).generate(message, skill=skill)
         if agent is None:
             self._go_on(name)
         if not self._titled:
@@ -318,16 +320,16 @@ class LiveSession:
         finally:
             # The agent may act now, or it stays left out: the modes show either.
             self._changed()
-        await self._desk.refresh()
-        await self._approval.apply(self._desk.app)
+        await self._controller.refresh()
+        await self._approval.apply(self._controller.app)
         self._tell_of_agents()
         return True
 
     def _go_on(self, answered: str) -> None:
         """Talk to the agent the conversation continues with."""
-        follower = self._desk.app.goes_on_with(answered)
-        if follower != self._desk.agent and follower in self._desk.app.agent_names():
-            self._desk.agent = follower
+        follower = self._controller.app.goes_on_with(answered)
+        if follower != self._controller.agent and follower in self._controller.app.agent_names():
+            self._controller.agent = follower
             self._tell_of_agents()
 
     def _title(self, message: Message) -> None:
@@ -341,12 +343,12 @@ class LiveSession:
             )
 
     def _tell_of_agents(self) -> None:
-        app, agent = self._desk.app, self._desk.agent
+        app, agent = self._controller.app, self._controller.agent
         self._updates.send({"sessionUpdate": "current_mode_update", "currentModeId": agent})
         self._updates.send(
             {
                 "sessionUpdate": "config_option_update",
-                "configOptions": options(app, agent, self._desk.waiting),
+                "configOptions": options(app, agent, self._controller.waiting),
             }
         )
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.cards.agent_config import FileAccess
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.messages.history import History
     from fast_agent.program import Program
@@ -155,12 +155,12 @@ class SessionOpening:
             servers = tuple(spec.name for spec in wanted.servers)
             approval = ProjectApproval(wanted.peer, session_id, self.program, self.asking, servers)
             async with self._agents(wanted, session_id, updates, approval, note) as app:
-                desk = self._desk(app, wanted, session, updates, approval, note)
+                controller = self._controller(app, wanted, session, updates, approval, note)
                 agree = None if session is None else self._agree(wanted, session)
                 opened = LiveSession(
                     session_id,
                     wanted.cwd,
-                    desk,
+                    controller,
                     updates,
                     approval,
                     changed,
@@ -227,14 +227,14 @@ class SessionOpening:
     ) -> AbstractAsyncContextManager[AgentApp]:
         from fast_agent.acp.files import ClientFiles
         from fast_agent.acp.human import ClientHuman
-        from fast_agent.acp.kit import ClientKit
+        from fast_agent.acp.kit import EditorTools
         from fast_agent.acp.permission import ClientPermission
         from fast_agent.runtime.protected_files import ProtectedFiles
 
         peer, client, cwd = wanted.peer, wanted.client, wanted.cwd
         files = ClientFiles(peer, session_id, cwd, client)
         timeout = self.program.settings.shell.timeout_seconds
-        kit = ClientKit(peer, session_id, cwd, client, files, updates, timeout)
+        kit = EditorTools(peer, session_id, cwd, client, files, updates, timeout)
         self.program.also_hide(wanted.servers)
         origins = _SessionOrigins(self.program, wanted.servers)
         protected = ProtectedFiles(self.program, self.remembered.home, cwd)
@@ -268,7 +268,7 @@ class SessionOpening:
             adjust=with_edges,
         )
 
-    def _desk(
+    def _controller(
         self,
         app: AgentApp,
         wanted: SessionRequest,
@@ -276,12 +276,12 @@ class SessionOpening:
         updates: Updates,
         approval: ProjectApproval,
         note: Callable[[str], None],
-    ) -> Desk:
+    ) -> ConversationController:
         from fast_agent.acp.modes import names
-        from fast_agent.commands.desk import Desk
+        from fast_agent.commands.controller import ConversationController
 
         last = None if session is None else session.last_agent
-        return Desk(
+        return ConversationController(
             self.program,
             app,
             agent=last if last in names(app, approval.waiting()) else self.agent,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Origins
     from fast_agent.tools.permission import PermissionRequest
 
-_LONGEST_PATH = 4096
+_MAX_PATH = 4096
 _MORE_IN_SHELLS: Final = re.compile(r"[<>$`\\(){}#!\n\r\0]")
 """Characters by which a shell does more than run the words of a line."""
 _PLAIN_WORD: Final = re.compile(r"[\w./:=@%+,~-]+")
@@ -348,7 +348,7 @@ def _site(url: JsonValue) -> str:
 def _paths_in(value: JsonValue) -> Iterator[str]:
     """Find the texts in arguments that may be paths."""
     if isinstance(value, str):
-        if len(value) <= _LONGEST_PATH and "\n" not in value:
+        if len(value) <= _MAX_PATH and "\n" not in value:
             yield value.removeprefix("file://")
     elif isinstance(value, Mapping):
         for inner in value.values():

@@ -17,7 +17,6 @@ import anyio
 from anyio.to_thread import run_sync
 
 from fast_agent.acp.client_side import ClientSide, read_client_side
-from fast_agent.acp.handover import Handover
 from fast_agent.acp.params import child, directory, objects, optional_text, text, texts, wrong
 from fast_agent.acp.problem import (
     CANCELLED,
@@ -28,6 +27,7 @@ from fast_agent.acp.problem import (
     Refused,
     refused,
 )
+from fast_agent.acp.restart_state import RestartState
 from fast_agent.errors import ConfigError, FastAgentError, RunError, SessionError
 from fast_agent.mcp.server import HttpTarget, ServerSpec, StdioTarget, checked_url, unique_name
 from fast_agent.rpc.lines import take_stdio
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 PROTOCOL_VERSION: Final = 1
 """The version of the protocol this speaks."""
 
-MOST_SESSIONS: Final = 1_000
+MAX_SESSIONS: Final = 1_000
 """Most sessions that are open at once."""
 
 _PAGE: Final = 100
@@ -83,12 +83,12 @@ class AcpServer:
     """
 
     def __init__(
-        self, peer: Peer, opening: SessionOpening, handover: Handover | None = None
+        self, peer: Peer, opening: SessionOpening, handover: RestartState | None = None
     ) -> None:
         self._peer = peer
         self._opening = opening
         self._handover = handover
-        self.left: Handover | None = None
+        self.left: RestartState | None = None
         self._hello: JsonObject = {}
         self._client: ClientSide | None = None
         self._given: dict[str, JsonValue] = {}
@@ -172,7 +172,7 @@ class AcpServer:
                 raise RunError(f"session `{session.id}` is answering a prompt", hint="wait for it")
         self._peer.pause()
 
-    def _leave(self) -> Handover:
+    def _leave(self) -> RestartState:
         sessions: list[JsonObject] = []
         for session in self._sessions.values():
             session.used = True  # otherwise the session could not be found again
@@ -185,9 +185,9 @@ class AcpServer:
                 }
             )
         unread, asked = self._peer.left()
-        return Handover(hello=self._hello, sessions=tuple(sessions), unread=unread, asked=asked)
+        return RestartState(hello=self._hello, sessions=tuple(sessions), unread=unread, asked=asked)
 
-    async def _take_over(self, handover: Handover) -> None:
+    async def _take_over(self, handover: RestartState) -> None:
         await self._initialize(handover.hello)
         for params in handover.sessions:
             try:
@@ -307,8 +307,8 @@ class AcpServer:
     def _wanted(self, params: JsonObject, *, replay: bool = False) -> SessionRequest:
         if self._client is None:
             raise Refused(INVALID_REQUEST, "`initialize` comes first")
-        if len(self._sessions) >= MOST_SESSIONS:
-            msg = f"{MOST_SESSIONS:,} sessions are open"
+        if len(self._sessions) >= MAX_SESSIONS:
+            msg = f"{MAX_SESSIONS:,} sessions are open"
             raise Refused(INVALID_REQUEST, msg, hint="close one with `session/close`")
         cwd = directory(params, "cwd")
         from fast_agent.acp.opening import SessionRequest
@@ -438,7 +438,7 @@ def _pairs(server: JsonObject, name: str) -> dict[str, str]:
 
 
 def serve_stdio(
-    opening: SessionOpening, *, watch: bool = False, handover: Handover | None = None
+    opening: SessionOpening, *, watch: bool = False, handover: RestartState | None = None
 ) -> None:
     """Serve the client until it hangs up, or SIGTERM or SIGINT comes.
 
@@ -470,8 +470,8 @@ async def serve(
     output_fd: int,
     *,
     watch: bool = False,
-    handover: Handover | None = None,
-) -> Handover | None:
+    handover: RestartState | None = None,
+) -> RestartState | None:
     """Serve a client over two descriptors until it hangs up, or a signal comes.
 
     Args:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 
-_LONGEST_THOUGHT: Final = 500
+_MAX_THOUGHT: Final = 500
 _CHUNK = (
     b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,'
     b'"update":{"sessionUpdate":"%b","content":{"type":"text","text":%b}}}}'
@@ -257,7 +257,7 @@ class Updates:
         elif kind != "branch":  # the call of the branch holds its answer
             line = workflow_line(kind, facts)
             if line:
-                self.think(f"{origin.agent}: {one_line(line, _LONGEST_THOUGHT)}\n")
+                self.think(f"{origin.agent}: {one_line(line, _MAX_THOUGHT)}\n")
 
     def _name_part(self, origin: Origin, facts: JsonObject) -> None:
         """Add to the title of a part's call which step of its chain it was."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.call_site import CallSite
+    from fast_agent.agents.child_call_batch import ChildCallBatch
     from fast_agent.agents.turn_context import SharedConversation, TurnContext
     from fast_agent.models.usage import Usage
     from fast_agent.sessions.journal import Journal
@@ -173,7 +173,7 @@ def _attach(journal: Journal, agent: Agent) -> None:
     agent.attach(journal)
 
 
-def cast_of(place: CallSite | TurnContext) -> Cast:
+def cast_of(place: ChildCallBatch | TurnContext) -> Cast:
     """Return the agents of a place in a conversation.
 
     Raises:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.call_site import CallSite
+    from fast_agent.agents.child_call_batch import ChildCallBatch
     from fast_agent.agents.child_history import HistoryRoute
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnResult
@@ -27,7 +27,7 @@ Clone: TypeAlias = "Callable[[Iterable[Message]], Agent]"
 async def call_child(
     clone: Clone,
     route: HistoryRoute,
-    site: CallSite,
+    site: ChildCallBatch,
     message: Message | str,
     *,
     index: int,

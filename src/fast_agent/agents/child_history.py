@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from fast_agent.agents.call_site import CallSite
+    from fast_agent.agents.child_call_batch import ChildCallBatch
     from fast_agent.agents.history_places import Source, Target
     from fast_agent.cards.agent_config import AgentConfig, HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
@@ -47,7 +47,7 @@ class HistoryRoute:
     source: Source | None = None
     target: Target | None = None
 
-    def leave(self, site: CallSite, index: int, messages: Sequence[Message]) -> None:
+    def leave(self, site: ChildCallBatch, index: int, messages: Sequence[Message]) -> None:
         """Deliver a child's new messages when all calls of the message have ended.
 
         Args:

@@ -52,7 +52,7 @@ SYSTEM: Final = (
 )
 _LARGEST_PIECE: Final = 200_000  # characters of one request, before a model has said otherwise
 _SMALLEST_PIECE: Final = 1_000
-_LONGEST_TEXT: Final = 8_000
+_MAX_TEXT: Final = 8_000
 
 
 def asking(setup: TurnSetup, budget: Budget, context: TurnContext) -> Ask:
@@ -227,9 +227,9 @@ def _lines(messages: Iterable[Message], most: int) -> Iterator[str]:
 
 
 def _short(text: str) -> str:
-    if len(text) <= _LONGEST_TEXT:
+    if len(text) <= _MAX_TEXT:
         return text
-    half = _LONGEST_TEXT // 2
+    half = _MAX_TEXT // 2
     return f"{text[:half]}\n[{len(text) - 2 * half:,} characters left out]\n{text[-half:]}"
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from fast_agent.agents.call_site import CallSite
+    from fast_agent.agents.child_call_batch import ChildCallBatch
     from fast_agent.messages.message import Message
 
     Check = Callable[[Path], Path]
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Source(Protocol):
     """Where the messages a child starts with come from."""
 
-    async def __call__(self, site: CallSite, /) -> Iterable[Message]:
+    async def __call__(self, site: ChildCallBatch, /) -> Iterable[Message]:
         """Return the messages; a conversation where starting from it must cost nothing.
 
         Raises:
@@ -38,7 +38,7 @@ class Source(Protocol):
 class Target(Protocol):
     """Where a child's new messages go."""
 
-    async def __call__(self, site: CallSite, messages: Sequence[Message], /) -> None:
+    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message], /) -> None:
         """Add them there as one block; no cancellation stops it.
 
         Raises:
@@ -61,7 +61,7 @@ class HistoryFiles:
         self._seen: list[tuple[int, int, int]] | None = None
         self._conversation = Conversation()
 
-    async def __call__(self, site: CallSite) -> Conversation:
+    async def __call__(self, site: ChildCallBatch) -> Conversation:
         """Return what the files contain now."""
         del site
         seen = self._look()
@@ -104,7 +104,7 @@ class IntoFile:
         self._path = path
         self._check = check
 
-    async def __call__(self, site: CallSite, messages: Sequence[Message]) -> None:
+    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message]) -> None:
         """Merge messages into the file, under a lock between processes."""
         del site
         from anyio import CancelScope
@@ -127,7 +127,7 @@ class ChildMemory:
     def __init__(self, child: str) -> None:
         self._child = child
 
-    async def __call__(self, site: CallSite) -> Conversation:
+    async def __call__(self, site: ChildCallBatch) -> Conversation:
         """Return what it remembers now."""
         return cast_of(site).agent(self._child).conversation
 
@@ -142,23 +142,23 @@ class IntoChildMemory:
     def __init__(self, child: str) -> None:
         self._child = child
 
-    async def __call__(self, site: CallSite, messages: Sequence[Message]) -> None:
+    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message]) -> None:
         """Add messages from outside; during a turn of the agent they are added after it."""
         cast_of(site).agent(self._child).adopt(messages)
 
 
-async def session_transcript(site: CallSite) -> Conversation:
+async def session_transcript(site: ChildCallBatch) -> Conversation:
     """Return what was said in the conversation until now, in turns that ended."""
     transcript = cast_of(site).transcript
     return Conversation.of_valid(transcript.messages(), transcript.call_ids)
 
 
-async def parent_conversation(site: CallSite) -> Conversation:
+async def parent_conversation(site: ChildCallBatch) -> Conversation:
     """Return the parent's conversation before the message that made the call."""
     return site.before
 
 
-async def into_parent(site: CallSite, messages: Sequence[Message]) -> None:
+async def into_parent(site: ChildCallBatch, messages: Sequence[Message]) -> None:
     """Add messages to the parent's history."""
     site.adopt(messages)
 
@@ -175,7 +175,7 @@ class StepSource:
         self._name = f"history files of {child}"
         self._source = source
 
-    async def __call__(self, site: CallSite) -> Iterable[Message]:
+    async def __call__(self, site: ChildCallBatch) -> Iterable[Message]:
         """Return what the files hold, or held."""
         place = here()
         if place.silent:
@@ -210,7 +210,7 @@ class StepTarget:
         self._name = f"history file of {child}"
         self._target = target
 
-    async def __call__(self, site: CallSite, messages: Sequence[Message]) -> None:
+    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message]) -> None:
         """Merge them, or check that they are the recorded ones."""
         place = here()
         if place.silent:

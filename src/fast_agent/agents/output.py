@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 
-MOST_PROBLEMS = 5
+MAX_PROBLEMS = 5
 
 
 class JsonSchema:
@@ -53,7 +53,7 @@ class JsonSchema:
             errors = sorted(self._validator.iter_errors(value), key=lambda error: error.json_path)
         except Unresolvable as error:
             return f"the schema refers to `{error.ref}`, which is not in it"
-        told = [f"{error.json_path}: {error.message}" for error in errors[:MOST_PROBLEMS]]
+        told = [f"{error.json_path}: {error.message}" for error in errors[:MAX_PROBLEMS]]
         return "; ".join(told) or None
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fast_agent.agents.budget import Budget
-    from fast_agent.agents.call_site import CallSite
+    from fast_agent.agents.child_call_batch import ChildCallBatch
     from fast_agent.agents.events import Origin
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_life import TurnLife
@@ -56,7 +56,7 @@ class TurnCallContext(ToolContext):
     _: KW_ONLY
     origin: Origin
     turn: TurnContext
-    site: CallSite
+    site: ChildCallBatch
     index: int
     made: list[JsonObject] | None = None
 
@@ -95,7 +95,7 @@ class ToolCalls:
         life: TurnLife,
         turn: TurnContext,
         budget: Budget,
-        site: CallSite,
+        site: ChildCallBatch,
     ) -> None:
         self._calls = calls
         self._tools = tools

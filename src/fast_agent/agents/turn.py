@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from anyio import CancelScope
 
 from fast_agent.agents.budget import Budget
-from fast_agent.agents.call_site import CallSite
+from fast_agent.agents.child_call_batch import ChildCallBatch
 from fast_agent.agents.events import (
     ModelAnswered,
     ModelRequested,
@@ -440,7 +440,9 @@ class Turn:
             life=life,
             turn=context,
             budget=self._budget,
-            site=CallSite(draft.draft(), self._warn, concurrent=concurrent, cast=context.cast),
+            site=ChildCallBatch(
+                draft.draft(), self._warn, concurrent=concurrent, cast=context.cast
+            ),
         )
         draft.append(answer)
         await running.run()
@@ -588,10 +590,10 @@ async def _hook_in_step(
 def _begin(text: str) -> str:
     """Return the start of a string in one line."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_QUOTE else f"{line[:_LONGEST_QUOTE]}…"
+    return line if len(line) <= _MAX_QUOTE else f"{line[:_MAX_QUOTE]}…"
 
 
-_LONGEST_QUOTE: Final = 300
+_MAX_QUOTE: Final = 300
 _FILLING: Final = (
     "the conversation takes {share:.0%} of what `{model}` has room for: most of the tool results is"
     " left out of what it is given, and `read_result` reads them"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from fast_agent.cards.collector import shown
 from fast_agent.cards.explanation import (
     INVALID,
     Variable,
@@ -23,7 +24,6 @@ from fast_agent.cards.explanation import (
     explain_union,
     explain_unknown_key,
 )
-from fast_agent.cards.findings import shown
 from fast_agent.diagnostics import rules
 from fast_agent.schema.kinds import (
     AnyMapping,
@@ -44,12 +44,12 @@ from fast_agent.text.yaml_nodes import resolve
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.cards.findings import Findings, Path
+    from fast_agent.cards.collector import DiagnosticCollector, Path
     from fast_agent.schema.kinds import Kind
     from fast_agent.text.json_value import JsonValue
 
 
-Convert: TypeAlias = "Callable[[Any, Path, Findings], Any]"
+Convert: TypeAlias = "Callable[[Any, Path, DiagnosticCollector], Any]"
 
 _FUNCTION = re.compile(r"[^\n]+\.py:[A-Za-z_]\w*")
 
@@ -69,7 +69,7 @@ def converter(kind: Kind) -> Convert:
 def _text(kind: Text) -> Convert:
     blank = kind.blank
 
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         if type(value) is str and value and (blank or not value.isspace()):
             return value
         if isinstance(value, str) and (blank or value.strip()):
@@ -80,7 +80,7 @@ def _text(kind: Text) -> Convert:
 
 
 def _function(_kind: FunctionName) -> Convert:
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         if isinstance(value, str) and _FUNCTION.fullmatch(value):
             return str(value)
         return explain_function(value, path, findings)
@@ -89,7 +89,7 @@ def _function(_kind: FunctionName) -> Convert:
 
 
 def _flag(_kind: Flag) -> Convert:
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         if value is True or value is False:
             return value
         if isinstance(value, Variable) and isinstance(found := _resolved(value), bool):
@@ -100,7 +100,7 @@ def _flag(_kind: Flag) -> Convert:
 
 
 def _whole(kind: Whole) -> Convert:
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         number = _resolved(value) if isinstance(value, Variable) else value
         if type(number) is not int:
             return explain_number(kind, value, path, findings)
@@ -112,7 +112,7 @@ def _whole(kind: Whole) -> Convert:
 
 
 def _number(kind: Number) -> Convert:
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         number = _resolved(value) if isinstance(value, Variable) else value
         if type(number) is not int and type(number) is not float:
             return explain_number(kind, value, path, findings)
@@ -126,7 +126,7 @@ def _number(kind: Number) -> Convert:
 def _one_of(kind: OneOf) -> Convert:
     choices = kind.choices
 
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         if isinstance(value, str) and value in choices:
             return str(value)
         return explain_choice(choices, value, path, findings)
@@ -138,7 +138,7 @@ def _list_of(kind: ListOf) -> Convert:
     item_of = converter(kind.item)
     single = kind.single
 
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         if not isinstance(value, list):
             if single and isinstance(value, str):
                 item = item_of(value, path, findings)
@@ -157,7 +157,7 @@ def _map_of(kind: MapOf) -> Convert:
     value_of = converter(kind.value)
     keys = kind.keys
 
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         if not isinstance(value, dict):
             return explain_mapping(kind, value, path, findings)
         result: dict[str, object] = {}
@@ -185,7 +185,7 @@ def _record(kind: Record) -> Convert:
     names = tuple(entry.name for entry in kind.entries)
     required = tuple(entry.name for entry in kind.entries if entry.required)
 
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         if not isinstance(value, dict):
             return explain_mapping(kind, value, path, findings)
         errors = findings.errors
@@ -221,7 +221,7 @@ def _any_of(kind: AnyOf) -> Convert:
 
     shapes = {shape for shape, _ in branches}
 
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         shape = str if isinstance(value, str) else type(value)
         if isinstance(value, Variable) and (other := type(_resolved(value))) in shapes:
             shape = other
@@ -234,7 +234,7 @@ def _any_of(kind: AnyOf) -> Convert:
 
 
 def _json_schema(_kind: JsonSchema) -> Convert:
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         if not isinstance(value, dict):
             return explain_mapping(JsonSchema(), value, path, findings)
         schema = cast("dict[str, JsonValue]", value)
@@ -261,7 +261,7 @@ def _json_schema(_kind: JsonSchema) -> Convert:
 
 
 def _any_mapping(kind: AnyMapping) -> Convert:
-    def convert(value: object, path: Path, findings: Findings) -> object:
+    def convert(value: object, path: Path, findings: DiagnosticCollector) -> object:
         if isinstance(value, dict):
             return _plain(cast("dict[str, JsonValue]", value))
         return explain_mapping(kind, value, path, findings)

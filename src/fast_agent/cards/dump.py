@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, cast
 
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card_files import is_configuration, is_skill
+from fast_agent.cards.collector import DiagnosticCollector
 from fast_agent.cards.directory_writer import (
     DumpProblem,
     file_stem,
@@ -21,7 +22,6 @@ from fast_agent.cards.directory_writer import (
 )
 from fast_agent.cards.document import read_markdown, read_yaml
 from fast_agent.cards.fields import FIELD_NAMED, FIELDS_OF
-from fast_agent.cards.findings import Findings
 from fast_agent.cards.validate import Origin, check_body, validate_card
 from fast_agent.diagnostics import rules
 from fast_agent.errors import CardError
@@ -171,7 +171,7 @@ def _card_text(
     base: Path | None,
 ) -> tuple[str, list[DumpProblem]]:
     before = config.directory or base
-    moved = Moved(before, directory or before or Path())
+    moved = PathRebase(before, directory or before or Path())
     values, problems = field_values(config, written=written, moved=moved)
     if problems:
         return "", problems
@@ -209,7 +209,7 @@ def _reads_back(body: str, instruction: str) -> bool:
     if len(reading.documents) != 1 or reading.diagnostics:
         return False
     document = reading.documents[0]
-    findings = Findings(document)
+    findings = DiagnosticCollector(document)
     check_body(document, findings)
     return not findings.errors and document.instruction() == instruction
 
@@ -262,7 +262,7 @@ def field_values(
     config: AgentConfig,
     *,
     written: JsonObject | None,
-    moved: Moved,
+    moved: PathRebase,
 ) -> tuple[dict[str, JsonValue], list[DumpProblem]]:
     """Collect what a card must say to make this agent.
 
@@ -297,7 +297,7 @@ def field_values(
     return values, problems
 
 
-class Moved:
+class PathRebase:
     """How relative paths change when a card goes from one directory to another.
 
     Args:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, cast
 
-from fast_agent.cards.findings import listed, shown
+from fast_agent.cards.collector import listed, shown
 from fast_agent.diagnostics import rules
 from fast_agent.schema.kinds import (
     AnyOf,
@@ -24,7 +24,7 @@ from fast_agent.schema.kinds import (
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
-    from fast_agent.cards.findings import Findings, Path
+    from fast_agent.cards.collector import DiagnosticCollector, Path
     from fast_agent.schema.kinds import Kind
 
 
@@ -33,10 +33,10 @@ _NO = frozenset({"no", "off", "false", "n", "0"})
 _WHOLE = re.compile(r"[-+]?[0-9]{1,18}(?:\.0+)?")
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 _PLAIN_ITEMS = re.compile(r"[\w./*?-]+(?:\s*,\s*[\w./*?-]+)*")
-_LONGEST_SHOWN = 40
+_MAX_SHOWN = 40
 
 
-def explain_text(value: object, path: Path, findings: Findings) -> Invalid:
+def explain_text(value: object, path: Path, findings: DiagnosticCollector) -> Invalid:
     """Report a value that is not a string, or a blank string."""
     if isinstance(value, str):
         return _bad_value(f"`{shown(path)}` must not be empty", path, findings, "remove the field")
@@ -46,7 +46,7 @@ def explain_text(value: object, path: Path, findings: Findings) -> Invalid:
     return _wrong_type("text", value, path, findings)
 
 
-def explain_function(value: object, path: Path, findings: Findings) -> Invalid:
+def explain_function(value: object, path: Path, findings: DiagnosticCollector) -> Invalid:
     """Report a value that names no function."""
     if not isinstance(value, str):
         return _wrong_type("text of the form `file.py:name`", value, path, findings)
@@ -54,7 +54,7 @@ def explain_function(value: object, path: Path, findings: Findings) -> Invalid:
     return _bad_value(message, path, findings, "name the file, then the function in it")
 
 
-def explain_flag(value: object, path: Path, findings: Findings) -> Invalid:
+def explain_flag(value: object, path: Path, findings: DiagnosticCollector) -> Invalid:
     """Report a value that is neither true nor false."""
     word = _literal(value).lower()
     meant = "true" if word in _YES else "false" if word in _NO else None
@@ -62,7 +62,9 @@ def explain_flag(value: object, path: Path, findings: Findings) -> Invalid:
     return _wrong_type("`true` or `false`", value, path, findings, hint, meant)
 
 
-def explain_number(kind: Whole | Number, value: object, path: Path, findings: Findings) -> Invalid:
+def explain_number(
+    kind: Whole | Number, value: object, path: Path, findings: DiagnosticCollector
+) -> Invalid:
     """Report a value that is not a number of the kind."""
     meant = None
     text = _literal(value)
@@ -74,14 +76,16 @@ def explain_number(kind: Whole | Number, value: object, path: Path, findings: Fi
     return _wrong_type(expected(kind), value, path, findings, hint, meant)
 
 
-def explain_range(kind: Whole | Number, value: object, path: Path, findings: Findings) -> Invalid:
+def explain_range(
+    kind: Whole | Number, value: object, path: Path, findings: DiagnosticCollector
+) -> Invalid:
     """Report a number out of its bounds."""
     message = f"`{shown(path)}` must be {expected(kind)}, not {described(value)}"
     return _bad_value(message, path, findings)
 
 
 def explain_choice(
-    choices: tuple[str, ...], value: object, path: Path, findings: Findings
+    choices: tuple[str, ...], value: object, path: Path, findings: DiagnosticCollector
 ) -> Invalid:
     """Report a value that is none of the words allowed."""
     if not isinstance(value, str):
@@ -92,7 +96,7 @@ def explain_choice(
     return _bad_value(message, path, findings, hint, near)
 
 
-def explain_list(kind: ListOf, value: object, path: Path, findings: Findings) -> Invalid:
+def explain_list(kind: ListOf, value: object, path: Path, findings: DiagnosticCollector) -> Invalid:
     """Report a value that is not a list."""
     hint = meant = None
     if isinstance(value, str) and _PLAIN_ITEMS.fullmatch(_literal(value)):
@@ -101,12 +105,14 @@ def explain_list(kind: ListOf, value: object, path: Path, findings: Findings) ->
     return _wrong_type(expected(kind), value, path, findings, hint, meant)
 
 
-def explain_mapping(kind: Kind, value: object, path: Path, findings: Findings) -> Invalid:
+def explain_mapping(
+    kind: Kind, value: object, path: Path, findings: DiagnosticCollector
+) -> Invalid:
     """Report a value that is not a mapping."""
     return _wrong_type(expected(kind), value, path, findings)
 
 
-def explain_union(kind: AnyOf, value: object, path: Path, findings: Findings) -> Invalid:
+def explain_union(kind: AnyOf, value: object, path: Path, findings: DiagnosticCollector) -> Invalid:
     """Report a value that is of none of several kinds."""
     meant = hint = None
     if kind.kinds == (Text(), ListOf(Text())) and isinstance(value, int | float):
@@ -116,7 +122,7 @@ def explain_union(kind: AnyOf, value: object, path: Path, findings: Findings) ->
 
 
 def explain_unknown_key(
-    key: str, known: tuple[str, ...], path: Path, findings: Findings
+    key: str, known: tuple[str, ...], path: Path, findings: DiagnosticCollector
 ) -> Invalid:
     """Report a key a mapping does not have."""
     place = shown(path[:-1])
@@ -180,7 +186,7 @@ def described(value: object) -> str:
 def clipped(text: str) -> str:
     """Shorten a string to one line that fits into a message."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_SHOWN else f"{line[: _LONGEST_SHOWN - 1]}…"
+    return line if len(line) <= _MAX_SHOWN else f"{line[: _MAX_SHOWN - 1]}…"
 
 
 def _literal(value: object) -> str:
@@ -210,7 +216,7 @@ def _wrong_type(
     wanted: str,
     value: object,
     path: Path,
-    findings: Findings,
+    findings: DiagnosticCollector,
     hint: str | None = None,
     replacement: str | None = None,
 ) -> Invalid:
@@ -222,7 +228,7 @@ def _wrong_type(
 def _bad_value(
     message: str,
     path: Path,
-    findings: Findings,
+    findings: DiagnosticCollector,
     hint: str | None = None,
     replacement: str | None = None,
 ) -> Invalid:

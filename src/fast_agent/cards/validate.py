@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from fast_agent.cards.agent_config import AgentConfig, McpConnect
 from fast_agent.cards.card import Card
+from fast_agent.cards.collector import DiagnosticCollector, listed, shown
 from fast_agent.cards.conversion import converter
 from fast_agent.cards.explanation import INVALID, Expanded, Variable, clipped
 from fast_agent.cards.fields import (
@@ -19,7 +20,6 @@ from fast_agent.cards.fields import (
     HIGHEST_SCHEMA_VERSION,
     HISTORY_MODES,
 )
-from fast_agent.cards.findings import Findings, listed, shown
 from fast_agent.cards.peer_fields import PEER_FIELDS
 from fast_agent.cards.records import REQUEST_PARAMS
 from fast_agent.diagnostics import rules
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fast_agent.cards.agent_config import CardType
+    from fast_agent.cards.collector import Path
     from fast_agent.cards.conversion import Convert
     from fast_agent.cards.document import CardDocument
     from fast_agent.cards.fields import Field
-    from fast_agent.cards.findings import Path
     from fast_agent.cards.grant import CardGrant
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.text.json_value import JsonValue
@@ -99,7 +99,7 @@ def validate_card(
     Returns:
         The card, unsound where it has an error, and its diagnostics in file order.
     """
-    findings = Findings(document)
+    findings = DiagnosticCollector(document)
     values = cast("dict[str, JsonValue]", document.yaml.value)
     if "${" in document.yaml.text and (origin.remote is None or origin.grant is not None):
         values = expand_fields(values, environ, findings)
@@ -133,13 +133,15 @@ def validate_card(
     ), found
 
 
-def _readable(values: Mapping[str, JsonValue], findings: Findings) -> dict[str, JsonValue]:
+def _readable(
+    values: Mapping[str, JsonValue], findings: DiagnosticCollector
+) -> dict[str, JsonValue]:
     """Leave out fields that can only be read once their variables have values."""
     kept: dict[str, JsonValue] = {}
     for name, value in values.items():
         convert = _CONVERTERS.get(name)
         if _has_variable(value) and name != "instruction":
-            scratch = Findings(findings.document)
+            scratch = DiagnosticCollector(findings.document)
             if convert is None or convert(value, (name,), scratch) is INVALID:
                 findings.lose(name)
                 continue
@@ -156,7 +158,7 @@ def _has_variable(value: JsonValue) -> bool:
 
 
 def _convert_fields(
-    values: Mapping[str, JsonValue], card_type: CardType | None, findings: Findings
+    values: Mapping[str, JsonValue], card_type: CardType | None, findings: DiagnosticCollector
 ) -> dict[str, Any]:
     converters = _CONVERTERS if card_type is None else _CONVERTERS_OF[card_type]
     arguments: dict[str, Any] = {}
@@ -189,7 +191,10 @@ def _connections(
 
 
 def _unknown_field(
-    name: str, values: Mapping[str, JsonValue], card_type: CardType | None, findings: Findings
+    name: str,
+    values: Mapping[str, JsonValue],
+    card_type: CardType | None,
+    findings: DiagnosticCollector,
 ) -> None:
     known = FIELD_NAMED if card_type is None else FIELDS_OF[card_type]
     shown_name = clipped(name)
@@ -221,7 +226,7 @@ def _unknown_field(
     )
 
 
-def _type(values: Mapping[str, JsonValue], findings: Findings) -> CardType | None:
+def _type(values: Mapping[str, JsonValue], findings: DiagnosticCollector) -> CardType | None:
     value = values.get("type")
     if value is None:
         misspelt = any(
@@ -252,7 +257,7 @@ def _fold(word: str) -> str:
     return word.lower().replace("-", "").replace("_", "")
 
 
-def _name(values: Mapping[str, JsonValue], default: str, findings: Findings) -> str:
+def _name(values: Mapping[str, JsonValue], default: str, findings: DiagnosticCollector) -> str:
     value = values.get("name")
     document = findings.document
     if document.several:
@@ -307,7 +312,7 @@ def _is_control(char: str) -> bool:
 
 
 def _instruction(
-    values: Mapping[str, JsonValue], card_type: CardType | None, findings: Findings
+    values: Mapping[str, JsonValue], card_type: CardType | None, findings: DiagnosticCollector
 ) -> str | None:
     value = values.get("instruction")
     document = findings.document
@@ -333,7 +338,7 @@ def _instruction(
 
 
 def _missing_instruction(
-    values: Mapping[str, JsonValue], card_type: CardType, findings: Findings
+    values: Mapping[str, JsonValue], card_type: CardType, findings: DiagnosticCollector
 ) -> None:
     document = findings.document
     message = f"`{card_type}` needs an instruction"
@@ -357,7 +362,7 @@ def _missing_instruction(
     findings.put(rules.MISSING_INSTRUCTION, message, document.start(), hint=hint, fix=fix)
 
 
-def _check_schema_version(value: JsonValue, findings: Findings) -> None:
+def _check_schema_version(value: JsonValue, findings: DiagnosticCollector) -> None:
     if value is None:
         return
     if type(value) is int and value > HIGHEST_SCHEMA_VERSION:
@@ -371,7 +376,7 @@ def _check_schema_version(value: JsonValue, findings: Findings) -> None:
     converter(_VERSION.kind)(value, ("schema_version",), findings)
 
 
-def _history_mode(arguments: dict[str, Any], findings: Findings) -> None:
+def _history_mode(arguments: dict[str, Any], findings: DiagnosticCollector) -> None:
     mode = cast("str", arguments.pop("history_mode"))
     source, target = HISTORY_MODES[mode]
     both = [name for name in ("history_source", "history_merge_target") if name in arguments]
@@ -400,7 +405,7 @@ def _history_mode(arguments: dict[str, Any], findings: Findings) -> None:
     arguments["history_merge_target"] = target
 
 
-def _check_vote(arguments: Mapping[str, Any], findings: Findings) -> None:
+def _check_vote(arguments: Mapping[str, Any], findings: DiagnosticCollector) -> None:
     """Check that a vote can be won: each answer adds at most one vote to its own kind."""
     k: object = arguments.get("k", _VOTE["k"].default)
     most = cast("int", arguments.get("max_samples", _VOTE["max_samples"].default))
@@ -417,7 +422,7 @@ def _check_required(
     arguments: Mapping[str, Any],
     values: Mapping[str, JsonValue],
     card_type: CardType | None,
-    findings: Findings,
+    findings: DiagnosticCollector,
 ) -> None:
     for name in () if card_type is None else _REQUIRED_OF[card_type]:
         if arguments.get(name) or findings.lost(name):
@@ -437,7 +442,7 @@ def _place(found: Diagnostic) -> tuple[int, int]:
 
 
 def expand_fields(
-    values: Mapping[str, JsonValue], environ: Mapping[str, str], findings: Findings
+    values: Mapping[str, JsonValue], environ: Mapping[str, str], findings: DiagnosticCollector
 ) -> dict[str, JsonValue]:
     """Replace the variables in all fields.
 
@@ -461,7 +466,7 @@ def expand_fields(
 
 
 def _expand_tree(
-    value: JsonValue, path: Path, environ: Mapping[str, str], findings: Findings
+    value: JsonValue, path: Path, environ: Mapping[str, str], findings: DiagnosticCollector
 ) -> JsonValue:
     if isinstance(value, str):
         if not has_variable(value):
@@ -491,7 +496,7 @@ _FILE = re.compile(r"\{\{\s*file(?:_silent)?\s*:[^{}\n]*(?:\}\})?")
 _HINT = "save the card on this machine to use it"
 
 
-def check_remote(arguments: Mapping[str, Any], findings: Findings) -> None:
+def check_remote(arguments: Mapping[str, Any], findings: DiagnosticCollector) -> None:
     """Report fields and placeholders that would reach into this machine.
 
     Args:
@@ -514,7 +519,7 @@ def check_remote(arguments: Mapping[str, Any], findings: Findings) -> None:
         _report_files(findings)
 
 
-def _report_files(findings: Findings) -> None:
+def _report_files(findings: DiagnosticCollector) -> None:
     document = findings.document
     message = "a card from a web address may not include files"
     found = False
@@ -533,7 +538,7 @@ def _report_files(findings: Findings) -> None:
 _MARKERS = ("---USER", "---ASSISTANT", "---RESOURCE")
 
 
-def check_body(document: CardDocument, findings: Findings) -> None:
+def check_body(document: CardDocument, findings: DiagnosticCollector) -> None:
     """Report lines of a body that would start a history message.
 
     Args:

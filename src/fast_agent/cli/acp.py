@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fast_agent.acp.handover import Handover
+from fast_agent.acp.restart_state import RestartState
 from fast_agent.cli import options, wanted
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
 from fast_agent.cli.faults import Faults
@@ -40,7 +40,9 @@ class Editing(DumpOptions):
         """
         check_dump(self)
         show_log(quiet=self.quiet)
-        handover = Handover.taken(os.environ)  # before the program takes its environment from there
+        handover = RestartState.taken(
+            os.environ
+        )  # before the program takes its environment from there
         with Faults() as faults:
             program = self.program(faults)
         if wants_dump(self):
@@ -70,7 +72,7 @@ class Editing(DumpOptions):
         """Return how found agents are treated: the person is asked in the editor, at a prompt."""
         return replace(DumpOptions.trust_options(self), asker=None)
 
-    def _serve(self, program: FastAgent, handover: Handover | None) -> None:
+    def _serve(self, program: FastAgent, handover: RestartState | None) -> None:
         from fast_agent.acp.opening import SessionOpening
         from fast_agent.acp.remembered import FILE, RememberedPermissions
         from fast_agent.acp.server import serve_stdio

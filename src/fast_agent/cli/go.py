@@ -120,9 +120,9 @@ def command(*, doctor: bool, **options: Any) -> None:
         _report_terminal(options)
         return
     with _early_prompt(options) as early:
-        from fast_agent.cli.one_shot import OneShot
+        from fast_agent.cli.one_shot import GoCommand
 
-        OneShot(early=early, **options).run()
+        GoCommand(early=early, **options).run()
 
 
 def _report_terminal(options: Mapping[str, Any]) -> None:

@@ -54,7 +54,7 @@ class _NothingApprovedError(Exception):
 
 
 @frozen(kw_only=True)
-class OneShot(DumpOptions):
+class GoCommand(DumpOptions):
     """The options of `fast-agent go`, and what it does with them."""
 
     agent: str | None
@@ -564,7 +564,7 @@ def newest(store: SessionStore, cwd: Path) -> str:
     return found
 
 
-_MOST_LEFT = 5
+_MAX_LEFT = 5
 
 
 @contextmanager
@@ -615,9 +615,9 @@ def tell_left(replayer: Replayer, shown: Path) -> None:
     left = replayer.left()
     if left:
         names = [f"{key.kind} {key.name}".strip() + f" of `{key.agent}`" for key in left]
-        more = f", and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
+        more = f", and {len(left) - _MAX_LEFT} more" if len(left) > _MAX_LEFT else ""
         report_note(
             f"{len(left)} answers of the recording {shown} were not asked for: "
-            + ", ".join(names[:_MOST_LEFT])
+            + ", ".join(names[:_MAX_LEFT])
             + more
         )

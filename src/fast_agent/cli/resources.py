@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.roots import OpenRoots
     from fast_agent.resources.search import Hit
 
-_MOST_COMPLETIONS = 100
+_MAX_COMPLETIONS = 100
 
 
 def listing_json(catalog: Catalog) -> str:
@@ -83,9 +83,9 @@ def completion_json(values: Sequence[str]) -> str:
     """Return values in the form of `completion/complete` answers."""
     return _json(
         {
-            "values": values[:_MOST_COMPLETIONS],
+            "values": values[:_MAX_COMPLETIONS],
             "total": len(values),
-            "hasMore": len(values) > _MOST_COMPLETIONS,
+            "hasMore": len(values) > _MAX_COMPLETIONS,
         }
     )
 

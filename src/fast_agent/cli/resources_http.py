@@ -20,7 +20,7 @@ from fast_agent.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_MOST_PORT = 65535
+_MAX_PORT = 65535
 
 
 def serve_over_http(values: Mapping[str, object]) -> None:
@@ -43,6 +43,6 @@ def serve_over_http(values: Mapping[str, object]) -> None:
 
 
 def _port(text: str) -> int:
-    if text.isascii() and text.isdigit() and int(text) <= _MOST_PORT:
+    if text.isascii() and text.isdigit() and int(text) <= _MAX_PORT:
         return int(text)
-    raise click.UsageError(f"`--port {text}` is no number from 0 to {_MOST_PORT}")
+    raise click.UsageError(f"`--port {text}` is no number from 0 to {_MAX_PORT}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @frozen(kw_only=True)
-class Serving(DumpOptions):
+class ServeCommand(DumpOptions):
     """The options of `fast-agent serve`, and what it does with them."""
 
     transport: Literal["http", "stdio"]
@@ -251,4 +251,4 @@ def command(**options: Any) -> None:
     for option in ("host", "port"):
         if options["transport"] == "stdio" and given(option) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{option} is for --transport http")
-    Serving(**options).run()
+    ServeCommand(**options).run()

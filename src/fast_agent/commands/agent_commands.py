@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
     from fast_agent.commands.command import Arguments
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
 
 
-async def _agents(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _agents(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    cards = desk.app.load_set.cards
-    able = (name for name in desk.app.agent_names() if name not in desk.waiting)
+    cards = controller.app.load_set.cards
+    able = (name for name in controller.app.agent_names() if name not in controller.waiting)
     lines = [(name, _about(cards[name])) for name in able]
-    lines += [(name, f"{one.type}; needs approval") for name, one in desk.waiting.items()]
+    lines += [(name, f"{one.type}; needs approval") for name, one in controller.waiting.items()]
     return CommandResult(
         text=listed(
-            f"`{name}`{' (talking to it)' if name == desk.agent else ''}: {about}"
+            f"`{name}`{' (talking to it)' if name == controller.agent else ''}: {about}"
             for name, about in lines
         )
     )
@@ -53,58 +53,60 @@ def _about(card: Card) -> str:
     return "; ".join(parts)
 
 
-async def _agent(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _agent(arguments: Arguments, controller: ConversationController) -> CommandResult:
     name = arguments.word()
     if arguments.has("--dump"):
-        return CommandResult(text=fenced(_dumped(desk, _known(name or desk.agent, desk))))
+        return CommandResult(
+            text=fenced(_dumped(controller, _known(name or controller.agent, controller)))
+        )
     if name is None:
         if arguments.has("--tool"):
             raise RunError("`--tool` needs the name of an agent", hint="`/agents` lists them")
-        card = _known(desk.agent, desk)
-        return CommandResult(text=f"talking to `{desk.agent}`: {_about(card)}")
-    card = _known(name, desk)
+        card = _known(controller.agent, controller)
+        return CommandResult(text=f"talking to `{controller.agent}`: {_about(card)}")
+    card = _known(name, controller)
     if arguments.has("--tool"):
-        text = await attach(desk, [name])
+        text = await attach(controller, [name])
         return CommandResult(text=text, agents_changed=True)
     if card.config.tool_only:
         raise RunError(
             f"agent `{name}` is `tool_only`, and not talked to",
-            hint=f"`/agent {name} --tool` makes it a tool of `{desk.agent}`",
+            hint=f"`/agent {name} --tool` makes it a tool of `{controller.agent}`",
         )
-    desk.agent = name
+    controller.agent = name
     return CommandResult(text=f"talking to `{name}`", agent=name)
 
 
-def _dumped(desk: Desk, card: Card) -> str:
+def _dumped(controller: ConversationController, card: Card) -> str:
     from fast_agent.cards.dump import dump_card
 
     # What was given at run time is in the configuration, not in what is written in the file.
     loaded = next(
         (
             one
-            for cards in desk.program.snapshot.roots.values()
+            for cards in controller.program.snapshot.roots.values()
             for one in cards
             if one.config.name == card.config.name
         ),
         card,
     )
     written = card.written if loaded.config == card.config else None
-    return dump_card(card.config, written=written, base=desk.workspace)
+    return dump_card(card.config, written=written, base=controller.workspace)
 
 
-async def _call(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _call(arguments: Arguments, controller: ConversationController) -> CommandResult:
     name, message = arguments.words
-    _known(name, desk)
+    _known(name, controller)
     options = arguments.options
-    answer = await desk.app.call(
+    answer = await controller.app.call(
         name,
         message,
-        caller=desk.agent,
+        caller=controller.agent,
         history_source=cast("HistorySource | None", _history(options.get("--history-source"))),
         history_merge_target=cast(
             "HistoryTarget | None", _history(options.get("--history-merge-target"))
         ),
-        cast=desk.cast,
+        cast=controller.cast,
     )
     return CommandResult(text=answer, is_answer=True)
 
@@ -118,17 +120,17 @@ def _history(value: str | None) -> str | None:
     raise RunError(f"`{short(value)}` is no history", hint=hint)
 
 
-async def _model(arguments: Arguments, desk: Desk) -> CommandResult:
-    name, spec = desk.agent, arguments.word()
-    config = desk.app.load_set.cards[name].config
+async def _model(arguments: Arguments, controller: ConversationController) -> CommandResult:
+    name, spec = controller.agent, arguments.word()
+    config = controller.app.load_set.cards[name].config
     if "model" not in FIELDS_OF[config.type]:
         raise RunError(
             f"agent `{name}` is of type `{config.type}`, and asks no model itself",
             hint="`/agents` lists its members; `/agent NAME` goes to one",
         )
     if spec is not None:
-        await desk.app.choose_model(name, None if spec == "default" else spec)
-    selection = desk.app.runtime.model_of(name)
+        await controller.app.choose_model(name, None if spec == "default" else spec)
+    selection = controller.app.runtime.model_of(name)
     said = f"`{name}` asks `{short(selection.text)}`, {_CHOSEN_BY[selection.source]}"
     return CommandResult(text=said)
 
@@ -145,44 +147,44 @@ _CHOSEN_BY: Mapping[str, str] = MappingProxyType(
 )
 
 
-async def _system(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _system(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    setup = desk.thinker().setup
+    setup = controller.thinker().setup
     # Servers are opened first: their instructions stand in the prompt.
     await setup.tools.table()
     text = await setup.render()
     return CommandResult(text=fenced(text) if text.strip() else "the system prompt is empty")
 
 
-async def _usage(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _usage(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    lines = [f"the conversation: {counted(desk.cast.usage)}"]
-    for name in desk.cast.live:
-        usage = desk.cast.agent(name).usage
+    lines = [f"the conversation: {counted(controller.cast.usage)}"]
+    for name in controller.cast.live:
+        usage = controller.cast.agent(name).usage
         if usage.requests or usage.tool_calls:
-            use = desk.cast.agent(name).conversation.use
+            use = controller.cast.agent(name).conversation.use
             filled = "" if use is None else f"; {filling(use)}"
             lines.append(f"`{name}`: {counted(usage)}{filled}")
-    if desk.session is None:
+    if controller.session is None:
         return CommandResult(text=listed(lines))
-    recorded = SessionUsage.of(desk.session.state)
+    recorded = SessionUsage.of(controller.session.state)
     told = fenced("\n".join(["the session, turns that ended:", *usage_lines(recorded)]))
     return CommandResult(text=f"{listed(lines)}\n\n{told}")
 
 
-def _known(name: str, desk: Desk) -> Card:
-    card = desk.app.load_set.cards.get(name)
+def _known(name: str, controller: ConversationController) -> Card:
+    card = controller.app.load_set.cards.get(name)
     if card is None:
-        desk.program.admission.require(name)
-        near = closest(name, desk.app.load_set.cards)
+        controller.program.admission.require(name)
+        near = closest(name, controller.app.load_set.cards)
         hint = did_you_mean(near, "`/agents` lists them")
         raise RunError(f"no agent is named `{short(name)}`", hint=hint)
     return card
 
 
-async def _context(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _context(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    agent = desk.thinker()
+    agent = controller.thinker()
     setup, conversation = agent.setup, agent.conversation
     tools = await setup.tools.table(reads_results=conversation.has_cut)
     parts = parts_of(await setup.render(), tools.specs, conversation.view)
@@ -246,15 +248,15 @@ AGENT_COMMANDS = (
 )
 
 
-async def _card(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _card(arguments: Arguments, controller: ConversationController) -> CommandResult:
     from anyio.to_thread import run_sync
 
     path = arguments.words[0]
     if "://" not in path:
-        place = named_path(path, desk)
-        elsewhere = desk.workspace != desk.program.workspace
+        place = named_path(path, controller)
+        elsewhere = controller.workspace != controller.program.workspace
         path = str(place) if elsewhere or path.startswith("~") else path
-    program, receiver = desk.program, desk.agent
+    program, receiver = controller.program, controller.agent
     if arguments.has("--tool"):
         loaded: list[str] = []
 
@@ -262,25 +264,25 @@ async def _card(arguments: Arguments, desk: Desk) -> CommandResult:
             loaded.extend(program.load(tools=[path], receiver=receiver))
             return loaded
 
-        told = await attached(desk, load)
+        told = await attached(controller, load)
     else:
         loaded = list(await run_sync(lambda: program.load(cards=[path])))
-        await desk.refresh()
+        await controller.refresh()
         told = ""
-    if desk.watch is not None:
-        desk.watch.look_after()
+    if controller.watch is not None:
+        controller.watch.look_after()
     names = ", ".join(f"`{name}`" for name in loaded) or "no agents"
-    agent = desk.agent if desk.agent != receiver else None
+    agent = controller.agent if controller.agent != receiver else None
     text = f"loaded {names}" + (f"\n{told}" if told else "")
     for name in program.admission.left_out_from(path):
         text += f"\n{program.admission.left_out[name].line}; `/trust` shows and allows it"
     return CommandResult(text=text, agents_changed=True, agent=agent)
 
 
-async def _reload(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _reload(arguments: Arguments, controller: ConversationController) -> CommandResult:
     from anyio.to_thread import run_sync
 
-    done = await run_sync(desk.program.reload)
+    done = await run_sync(controller.program.reload)
     if arguments.has("--force") and not done.refused:  # else it could not be begun again
         return CommandResult(text="starting again", restart=True)
     line = done.line or "AgentCards are as they were"
@@ -288,19 +290,19 @@ async def _reload(arguments: Arguments, desk: Desk) -> CommandResult:
         line = f"{line}\n\n{fenced(render_human(done.problems))}"
     if done.refused:
         return CommandResult(text=line, failed=True)
-    other = await desk.refresh()
+    other = await controller.refresh()
     if other:
-        line = f"{line}\nits agent is gone; talking to `{desk.agent}`"
-    return CommandResult(text=line, agents_changed=True, agent=desk.agent if other else None)
+        line = f"{line}\nits agent is gone; talking to `{controller.agent}`"
+    return CommandResult(text=line, agents_changed=True, agent=controller.agent if other else None)
 
 
-async def _trust(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _trust(arguments: Arguments, controller: ConversationController) -> CommandResult:
     """Show what the project would do and may not, or approve its current state."""
     from anyio.to_thread import run_sync
 
     from fast_agent.trust.question import render_question
 
-    program = desk.program
+    program = controller.program
     approvals = program.gate.approvals
     waiting = [
         found
@@ -316,7 +318,7 @@ async def _trust(arguments: Arguments, desk: Desk) -> CommandResult:
     for found in waiting:
         await run_sync(approvals.approve, found)
     done = await run_sync(program.reconsider)
-    await desk.refresh()
+    await controller.refresh()
     still = program.admission.decisions.closed_parts()
     came = ", ".join(name for name in before if name not in still)
     told = [done.line or "approved", *([f"may act now: {came}"] if came else [])]

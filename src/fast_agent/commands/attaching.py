@@ -9,14 +9,14 @@ from fast_agent.commands.told import listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
 
 
-async def attach(desk: Desk, names: Sequence[str]) -> str:
+async def attach(controller: ConversationController, names: Sequence[str]) -> str:
     """Attach others to the current agent as tools, permanently: a reload keeps them.
 
     Args:
-        desk: The conversation.
+        controller: The conversation.
         names: The agents, which are loaded.
 
     Returns:
@@ -27,17 +27,17 @@ async def attach(desk: Desk, names: Sequence[str]) -> str:
     """
 
     def give() -> Sequence[str]:
-        desk.program.attach(desk.agent, names)
+        controller.program.attach(controller.agent, names)
         return names
 
-    return await attached(desk, give)
+    return await attached(controller, give)
 
 
-async def attached(desk: Desk, give: Callable[[], Iterable[str]]) -> str:
+async def attached(controller: ConversationController, give: Callable[[], Iterable[str]]) -> str:
     """Attach tools to the current agent, and report the result of each.
 
     Args:
-        desk: The conversation.
+        controller: The conversation.
         give: Changes the cards, and returns the agents that should become tools. It runs in a
             worker thread.
 
@@ -46,10 +46,10 @@ async def attached(desk: Desk, give: Callable[[], Iterable[str]]) -> str:
     """
     from anyio.to_thread import run_sync
 
-    receiver = desk.agent
-    before = frozenset(desk.app.load_set.cards[receiver].config.agents)
+    receiver = controller.agent
+    before = frozenset(controller.app.load_set.cards[receiver].config.agents)
     names = await run_sync(lambda: tuple(dict.fromkeys(give())))
-    await desk.refresh()
+    await controller.refresh()
     lines = [_outcome(name, receiver, before) for name in names]
     return listed(lines) if len(lines) > 1 else "".join(lines)
 

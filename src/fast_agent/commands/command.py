@@ -11,7 +11,7 @@ from fast_agent.text.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.messages.content import Content
     from fast_agent.resources.skill_client.entry import SkillCall
 
@@ -35,7 +35,7 @@ WordKind: TypeAlias = Literal[
 Busy: TypeAlias = Literal["now", "queue", "no"]
 """Whether a command may run while a turn works: at once, after it, or not."""
 
-Act: TypeAlias = "Callable[[Arguments, Desk], Awaitable[CommandResult]]"
+Act: TypeAlias = "Callable[[Arguments, ConversationController], Awaitable[CommandResult]]"
 """Does what a command says."""
 
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fast_agent.commands.command import WordKind
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.sessions.facts import SessionSummary
 
 _FUZZY = frozenset({"agent", "model", "session"})
 _MOST = 100
-_MOST_ENTRIES = 5_000
+_MAX_ENTRIES = 5_000
 
 
 @frozen
@@ -43,26 +43,28 @@ class Completion:
 
 
 def complete(
-    line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS
+    line: str, controller: ConversationController, commands: Mapping[str, Command] = COMMANDS
 ) -> tuple[Completion, ...]:
     """Return the ways a line may continue.
 
     Args:
         line: The line up to the cursor.
-        desk: The conversation.
+        controller: The conversation.
         commands: The commands of the shell.
 
     Returns:
         The ways, at most 100; none for a line that is a message.
     """
-    found = _found(line, desk, commands)
+    found = _found(line, controller, commands)
     return tuple(one for one, _ in zip(found, range(_MOST), strict=False))
 
 
-def _found(line: str, desk: Desk, commands: Mapping[str, Command]) -> Iterator[Completion]:
+def _found(
+    line: str, controller: ConversationController, commands: Mapping[str, Command]
+) -> Iterator[Completion]:
     sign, space = line[:1], " " in line
     if sign in {"@", "#"} and not space:
-        named = [(name, _agent_about(name, desk)) for name in desk.app.agent_names()]
+        named = [(name, _agent_about(name, controller)) for name in controller.app.agent_names()]
         for name, about in _fitting(line[1:], named):
             yield Completion(f"{sign}{name}", 0, about)
     elif sign == "/" and not space:
@@ -73,11 +75,15 @@ def _found(line: str, desk: Desk, commands: Mapping[str, Command]) -> Iterator[C
         name, _, _rest = line[1:].partition(" ")
         command = commands.get(name)
         if command is not None:
-            yield from _arguments(line, len(name) + 2, command, desk, commands)
+            yield from _arguments(line, len(name) + 2, command, controller, commands)
 
 
 def _arguments(
-    line: str, at: int, command: Command, desk: Desk, commands: Mapping[str, Command]
+    line: str,
+    at: int,
+    command: Command,
+    controller: ConversationController,
+    commands: Mapping[str, Command],
 ) -> Iterator[Completion]:
     """Complete the last word, by the words before it."""
     before = _Before(command)
@@ -93,7 +99,7 @@ def _arguments(
         named = [(one.name, one.summary) for one in command.actions]
     else:
         if kind is not None:
-            yield from _of_kind(kind, begun, start, desk, commands)
+            yield from _of_kind(kind, begun, start, controller, commands)
         return
     for name, about in named:
         if name.startswith(begun):
@@ -138,12 +144,16 @@ class _Before:
 
 
 def _of_kind(
-    kind: WordKind, begun: str, start: int, desk: Desk, commands: Mapping[str, Command]
+    kind: WordKind,
+    begun: str,
+    start: int,
+    controller: ConversationController,
+    commands: Mapping[str, Command],
 ) -> Iterator[Completion]:
     if kind in {"card", "file"}:
-        yield from _paths(begun, start, desk, CARD_SUFFIXES if kind == "card" else None)
+        yield from _paths(begun, start, controller, CARD_SUFFIXES if kind == "card" else None)
         return
-    choices = list(_choices(kind, desk, commands))
+    choices = list(_choices(kind, controller, commands))
     if kind not in _FUZZY:
         choices = [one for one in choices if one[0].startswith(begun)]
     for text, about in _fitting(begun, choices, by_about=kind == "session"):
@@ -162,21 +172,23 @@ def _fitting(
 
 
 def _choices(
-    kind: WordKind, desk: Desk, commands: Mapping[str, Command]
+    kind: WordKind, controller: ConversationController, commands: Mapping[str, Command]
 ) -> Iterable[tuple[str, str]]:
     match kind:
         case "agent":
-            return [(name, _agent_about(name, desk)) for name in desk.app.load_set.cards]
+            return [
+                (name, _agent_about(name, controller)) for name in controller.app.load_set.cards
+            ]
         case "command":
             return [(command.name, command.summary) for command in commands.values()]
         case "history":
             return [(word, "") for word in HISTORIES]
         case "model":
-            return _models(desk)
+            return _models(controller)
         case "server":
-            return [(one.name, one.state) for one in desk.app.runtime.server_reports()]
+            return [(one.name, one.state) for one in controller.app.runtime.server_reports()]
         case "session":
-            return _sessions(desk)
+            return _sessions(controller)
         case "setting":
             return [(one.name, one.doc) for one in TUI.entries]
         case "theme":
@@ -185,25 +197,25 @@ def _choices(
             return ()
 
 
-def _agent_about(name: str, desk: Desk) -> str:
-    config = desk.app.load_set.cards[name].config
+def _agent_about(name: str, controller: ConversationController) -> str:
+    config = controller.app.load_set.cards[name].config
     return " ".join((config.description or config.type).split())
 
 
-def _models(desk: Desk) -> Iterable[tuple[str, str]]:
+def _models(controller: ConversationController) -> Iterable[tuple[str, str]]:
     from fast_agent.models.spec import model_aliases
 
     try:
-        aliases = model_aliases(desk.program.settings.model_aliases)
+        aliases = model_aliases(controller.program.settings.model_aliases)
     except FastAgentError:
         return ()
     return [("default", "that of its card"), *aliases.items()]
 
 
-def _sessions(desk: Desk) -> Iterable[tuple[str, str]]:
-    if not desk.keeps_sessions:
+def _sessions(controller: ConversationController) -> Iterable[tuple[str, str]]:
+    if not controller.keeps_sessions:
         return ()
-    return [(one.id, _session_about(one)) for one in desk.sessions.list()]
+    return [(one.id, _session_about(one)) for one in controller.sessions.list()]
 
 
 def _session_about(one: SessionSummary) -> str:
@@ -213,7 +225,7 @@ def _session_about(one: SessionSummary) -> str:
 
 
 def _paths(
-    begun: str, start: int, desk: Desk, suffixes: tuple[str, ...] | None
+    begun: str, start: int, controller: ConversationController, suffixes: tuple[str, ...] | None
 ) -> Iterator[Completion]:
     """List directories, and the files with the right suffix, that continue a path."""
     import os
@@ -223,10 +235,10 @@ def _paths(
     if "\0" in place:
         return
     try:
-        with os.scandir(desk.workspace / place) as entries:
+        with os.scandir(controller.workspace / place) as entries:
             found = sorted(
                 (entry.name, entry.is_dir())
-                for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)
+                for entry, _ in zip(entries, range(_MAX_ENTRIES), strict=False)
                 if is_subsequence(name.lower(), entry.name.lower()) and entry.name.isprintable()
             )
     except OSError:

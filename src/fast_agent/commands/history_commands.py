@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.commands.command import Arguments
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.messages.message import Message
 
 _SHOWN = 20
 
 
-async def _show(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _show(arguments: Arguments, controller: ConversationController) -> CommandResult:
     most = _number(arguments.word(), _SHOWN)
-    messages = desk.instance().history
+    messages = controller.instance().history
     if not messages:
-        return CommandResult(text=f"`{desk.agent}` remembers nothing")
+        return CommandResult(text=f"`{controller.agent}` remembers nothing")
     first = max(0, len(messages) - most)
     lines = [_line(number, messages[number]) for number in range(first, len(messages))]
     more = f"{first} before these\n" if first else ""
@@ -39,11 +39,11 @@ def _line(number: int, message: Message) -> str:
     return f"{number + 1} {kind}: {'; '.join(parts) or '(no text)'}"
 
 
-async def _clear(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _clear(arguments: Arguments, controller: ConversationController) -> CommandResult:
     word = arguments.word()
     if word not in {None, "all"}:
         raise RunError(f"`{short(word or '')}` cannot be cleared", hint="write `all`, or nothing")
-    agent = desk.instance()
+    agent = controller.instance()
     agent.clear(all=word == "all")
     await agent.barrier()
     kept = len(agent.history)
@@ -51,8 +51,8 @@ async def _clear(arguments: Arguments, desk: Desk) -> CommandResult:
     return CommandResult(text=f"`{agent.name}` remembers nothing now{rest}")
 
 
-async def _compact(arguments: Arguments, desk: Desk) -> CommandResult:
-    agent = desk.thinker()
+async def _compact(arguments: Arguments, controller: ConversationController) -> CommandResult:
+    agent = controller.thinker()
     compaction = await agent.compact(" ".join(arguments.words))
     shown = f":\n\n{compaction.summary}" if compaction.summary else ", in its provider's own form"
     return CommandResult(
@@ -61,13 +61,13 @@ async def _compact(arguments: Arguments, desk: Desk) -> CommandResult:
     )
 
 
-async def _save(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _save(arguments: Arguments, controller: ConversationController) -> CommandResult:
     from anyio.to_thread import run_sync
 
     from fast_agent.messages.file import Transcript, write_history
 
-    agent = desk.instance()
-    path = named_path(arguments.word() or f"{_slug(agent.name)}-history.json", desk)
+    agent = controller.instance()
+    path = named_path(arguments.word() or f"{_slug(agent.name)}-history.json", controller)
     messages = tuple(agent.history)
     if not messages:
         raise RunError(f"`{agent.name}` remembers nothing to save")
@@ -82,14 +82,14 @@ def _see_that_nothing_is_lost(path: Path) -> None:
         raise RunError(f"`{path}` is there already", hint="`--force` replaces it")
 
 
-async def _load(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _load(arguments: Arguments, controller: ConversationController) -> CommandResult:
     from anyio.to_thread import run_sync
 
     from fast_agent.messages.file import read_history
 
-    path = named_path(arguments.words[0], desk)
+    path = named_path(arguments.words[0], controller)
     transcript = await run_sync(read_history, path)
-    agent = desk.instance()
+    agent = controller.instance()
     agent.load_history(transcript.messages)
     await agent.barrier()
     told = f"`{agent.name}` remembers the {len(transcript.messages)} messages of `{path}`"
@@ -98,16 +98,16 @@ async def _load(arguments: Arguments, desk: Desk) -> CommandResult:
     return CommandResult(text=told)
 
 
-async def _rewind(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _rewind(arguments: Arguments, controller: ConversationController) -> CommandResult:
     back = _number(arguments.word(), 1)
-    session = desk.session
+    session = controller.session
     if session is not None:
         turns = len(session.state.turns)
         _see_that_there_are(back, turns)
         session.rewind(turns - back)
-        desk.cast.restore()
+        controller.cast.restore()
         return CommandResult(text=_taken_back(back), session_changed=True)
-    agent = desk.instance()
+    agent = controller.instance()
     messages = tuple(agent.history)
     starts = [number for number, message in enumerate(messages) if _begins(message)]
     _see_that_there_are(back, len(starts))

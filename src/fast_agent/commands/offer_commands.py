@@ -14,52 +14,52 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fast_agent.commands.command import Arguments
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.mcp.offers import ServerPrompts
 
 
-async def _tools(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _tools(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    table = await desk.thinker().setup.tools.table()
+    table = await controller.thinker().setup.tools.table()
     lines = [
         f"`{tool.spec.name}` ({tool.server_name or tool.source})"
         + (f": {short(tool.spec.description)}" if tool.spec.description else "")
         for tool in table.values()
     ]
-    return _list(lines, f"`{desk.agent}` has no tools")
+    return _list(lines, f"`{controller.agent}` has no tools")
 
 
-async def _mcp(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _mcp(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
     lines = [
         f"`{report.name}`: {report.state}" + (f": {short(report.reason)}" if report.reason else "")
-        for report in desk.app.runtime.server_reports()
+        for report in controller.app.runtime.server_reports()
     ]
     return _list(lines, "there are no MCP servers")
 
 
-async def _connect(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _connect(arguments: Arguments, controller: ConversationController) -> CommandResult:
     name = arguments.word(0) or ""
-    await desk.app.runtime.connect_server(name)
+    await controller.app.runtime.connect_server(name)
     return CommandResult(text=f"connected to `{name}`")
 
 
-async def _disconnect(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _disconnect(arguments: Arguments, controller: ConversationController) -> CommandResult:
     name = arguments.word(0) or ""
-    ended = await desk.app.runtime.disconnect_server(name)
+    ended = await controller.app.runtime.disconnect_server(name)
     if not ended:
         return CommandResult(text=f"there was no connection to `{name}`")
     return CommandResult(text=f"disconnected from `{name}`; the next use connects again")
 
 
-async def _prompts(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _prompts(arguments: Arguments, controller: ConversationController) -> CommandResult:
     server, name, rest = (arguments.word(place) for place in range(3))
-    servers = desk.app.runtime.server_prompts(desk.agent)
+    servers = controller.app.runtime.server_prompts(controller.agent)
     if server is not None:
-        wanted = _one_of(servers, server, desk)
+        wanted = _one_of(servers, server, controller)
         if name is None:
             raise RunError("the name of a prompt is missing", hint="`/prompts` lists them")
-        return await _asked(wanted, name, _pairs(rest or ""), desk)
+        return await _asked(wanted, name, _pairs(rest or ""), controller)
     lines: list[str] = []
     for one in servers:
         for prompt in await one.prompts():
@@ -69,11 +69,11 @@ async def _prompts(arguments: Arguments, desk: Desk) -> CommandResult:
             )
             about = f": {short(prompt.description)}" if prompt.description else ""
             lines.append(f"`{one.server_name} {short(prompt.name + taken)}`{about}")
-    return _list(lines, f"the servers of `{desk.agent}` have no prompts for it")
+    return _list(lines, f"the servers of `{controller.agent}` have no prompts for it")
 
 
 async def _asked(
-    server: ServerPrompts, name: str, given: Mapping[str, str], desk: Desk
+    server: ServerPrompts, name: str, given: Mapping[str, str], controller: ConversationController
 ) -> CommandResult:
     """Fill a prompt; its earlier messages go into the history, its last message is sent."""
     prompts = {prompt.name: prompt for prompt in await server.prompts()}
@@ -89,8 +89,8 @@ async def _asked(
         if keys:
             listing = ", ".join(f"`{short(key)}`" for key in keys)
             raise RunError(f"prompt `{short(name)}` {wrong} {listing}", hint="write KEY=VALUE")
-    messages = await server.get(name, given, agent_name=desk.agent)
-    agent = desk.instance()
+    messages = await server.get(name, given, agent_name=controller.agent)
+    agent = controller.instance()
     last = messages[-1] if messages and messages[-1].role == "user" else None
     earlier = messages if last is None else messages[:-1]
     if earlier:
@@ -115,17 +115,17 @@ def _pairs(text: str) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-async def _resources(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _resources(arguments: Arguments, controller: ConversationController) -> CommandResult:
     server, uri, message = (arguments.word(place) for place in range(3))
-    servers = desk.app.runtime.server_resources(desk.agent)
+    servers = controller.app.runtime.server_resources(controller.agent)
     if server is not None:
-        wanted = _one_of(servers, server, desk)
+        wanted = _one_of(servers, server, controller)
         if uri is None:
             raise RunError("the URI of a resource is missing", hint="`/resources` lists them")
-        contents = await wanted.read(uri, agent_name=desk.agent)
+        contents = await wanted.read(uri, agent_name=controller.agent)
         if message is not None:
             content = (*Message.user(message).content, *contents)
-            return CommandResult(ask=Ask(agent=desk.agent, text=message, content=content))
+            return CommandResult(ask=Ask(agent=controller.agent, text=message, content=content))
         texts = [one.text if one.text is not None else "(not text)" for one in contents]
         return CommandResult(text="\n".join(fenced(text) for text in texts) or "it is empty")
     lines: list[str] = []
@@ -137,7 +137,7 @@ async def _resources(arguments: Arguments, desk: Desk) -> CommandResult:
             f"`{each.server_name} {short(template.uri_template)}` (template)"
             for template in await each.templates()
         ]
-    return _list(lines, f"the servers of `{desk.agent}` have no resources for it")
+    return _list(lines, f"the servers of `{controller.agent}` have no resources for it")
 
 
 class _Served(Protocol):
@@ -148,24 +148,24 @@ class _Served(Protocol):
 S = TypeVar("S", bound=_Served)
 
 
-def _one_of(servers: Sequence[S], name: str, desk: Desk) -> S:
+def _one_of(servers: Sequence[S], name: str, controller: ConversationController) -> S:
     for server in servers:
         if server.server_name == name:
             return server
     near = closest(name, [server.server_name for server in servers])
     hint = did_you_mean(near, "`/mcp` lists the servers")
-    raise RunError(f"agent `{desk.agent}` has no server `{short(name)}`", hint=hint)
+    raise RunError(f"agent `{controller.agent}` has no server `{short(name)}`", hint=hint)
 
 
-async def _skills(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _skills(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    skills = await desk.app.runtime.skills(desk.agent)
+    skills = await controller.app.runtime.skills(controller.agent)
     lines = [
         f"`{short(skill.name)}`"
         + (f": {short(skill.entry.description)}" if skill.entry.description else "")
         for skill in skills
     ]
-    return _list(lines, f"`{desk.agent}` has no skills")
+    return _list(lines, f"`{controller.agent}` has no skills")
 
 
 def _list(lines: Sequence[str], empty: str) -> CommandResult:

@@ -9,15 +9,15 @@ from fast_agent.errors import RunError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
 
 
-def named_path(text: str, desk: Desk) -> Path:
+def named_path(text: str, controller: ConversationController) -> Path:
     """Return the path a user named, absolute.
 
     Args:
         text: A path relative to the workspace, or one from `~` or `/` on.
-        desk: The conversation.
+        controller: The conversation.
 
     Raises:
         RunError: It is not a path.
@@ -29,4 +29,4 @@ def named_path(text: str, desk: Desk) -> Path:
     path = Path(text)
     if text == "~" or text.startswith("~/"):
         path = path.expanduser()
-    return desk.workspace / path
+    return controller.workspace / path

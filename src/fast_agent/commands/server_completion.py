@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fast_agent.commands.arguments import Token
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.mcp.offers import ServerOffers, ServerResources
 
 S = TypeVar("S", bound="ServerOffers")
@@ -29,13 +29,13 @@ _OPERATORS: Final = "+#./;?&"
 
 
 async def complete_from_server(
-    line: str, desk: Desk, *, seconds: float = ANSWER_SECONDS
+    line: str, controller: ConversationController, *, seconds: float = ANSWER_SECONDS
 ) -> tuple[Completion, ...]:
     """Return the ways a line continues that only a server knows; asks no server that is not open.
 
     Args:
         line: The line up to the cursor.
-        desk: The conversation.
+        controller: The conversation.
         seconds: Maximum wait for the server.
 
     Returns:
@@ -51,9 +51,9 @@ async def complete_from_server(
     with anyio.move_on_after(seconds):
         try:
             if name == "prompts":
-                found = await _of_prompts(words, line, desk)
+                found = await _of_prompts(words, line, controller)
             elif len(words) == 2:
-                found = await _of_resources(words, desk)
+                found = await _of_resources(words, controller)
         except FastAgentError:
             return ()
     return tuple(found[:_MAX_WAYS])
@@ -71,8 +71,10 @@ def _words(line: str, at: int) -> list[tuple[str, int]]:
     return words
 
 
-async def _of_prompts(words: list[tuple[str, int]], line: str, desk: Desk) -> list[Completion]:
-    server = _open(desk.app.runtime.server_prompts(desk.agent), words[0][0], desk)
+async def _of_prompts(
+    words: list[tuple[str, int]], line: str, controller: ConversationController
+) -> list[Completion]:
+    server = _open(controller.app.runtime.server_prompts(controller.agent), words[0][0], controller)
     if server is None:
         return []
     prompts = {one.name: one for one in await server.prompts()}
@@ -88,24 +90,28 @@ async def _of_prompts(words: list[tuple[str, int]], line: str, desk: Desk) -> li
     if not equals:
         named = [(f"{one.name}=", one.description) for one in prompt.arguments]
         return _ways((one for one in named if one[0].startswith(begun)), start)
-    values = await server.complete(prompt.name, (name, value), given, agent_name=desk.agent)
+    values = await server.complete(prompt.name, (name, value), given, agent_name=controller.agent)
     return _ways(((f"{name}={shlex.quote(one)}", "") for one in _safe(values)), start)
 
 
-async def _of_resources(words: list[tuple[str, int]], desk: Desk) -> list[Completion]:
-    server = _open(desk.app.runtime.server_resources(desk.agent), words[0][0], desk)
+async def _of_resources(
+    words: list[tuple[str, int]], controller: ConversationController
+) -> list[Completion]:
+    server = _open(
+        controller.app.runtime.server_resources(controller.agent), words[0][0], controller
+    )
     if server is None:
         return []
     begun, start = words[1]
     listed = [(one.uri, one.description) for one in await server.resources()]
     found = [one for one in listed if one[0].startswith(begun)]
     for template in await server.templates():
-        found += await _of_template(server, template.uri_template, begun, desk)
+        found += await _of_template(server, template.uri_template, begun, controller)
     return _ways(found, start)
 
 
 async def _of_template(
-    server: ServerResources, template: str, begun: str, desk: Desk
+    server: ServerResources, template: str, begun: str, controller: ConversationController
 ) -> list[tuple[str, str]]:
     """Complete the variable of a template that a URI has got to."""
     pieces = _VARIABLE.split(template)  # text, variable, text, variable, text
@@ -121,7 +127,7 @@ async def _of_template(
         name = variable.lstrip(_OPERATORS)
         if end < 0:
             values = await server.complete(
-                template, (name, begun[at:]), given, agent_name=desk.agent
+                template, (name, begun[at:]), given, agent_name=controller.agent
             )
             return [(f"{begun[:at]}{one}{behind}", template) for one in _safe(values)]
         given[name] = begun[at:end]
@@ -129,9 +135,9 @@ async def _of_template(
     return []
 
 
-def _open(servers: Iterable[S], name: str, desk: Desk) -> S | None:
+def _open(servers: Iterable[S], name: str, controller: ConversationController) -> S | None:
     """Return a server of the agent that is connected; completion starts none."""
-    states = {one.name: one.state for one in desk.app.runtime.server_reports()}
+    states = {one.name: one.state for one in controller.app.runtime.server_reports()}
     named = (one for one in servers if one.server_name == name)
     return next((one for one in named if states.get(name) == "connected"), None)
 

@@ -13,17 +13,17 @@ from fast_agent.errors import RunError, SessionError, os_reason
 
 if TYPE_CHECKING:
     from fast_agent.commands.command import Arguments
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.sessions.facts import SessionSummary
     from fast_agent.sessions.session import Interrupted, Session
 
 
-async def _list(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _list(arguments: Arguments, controller: ConversationController) -> CommandResult:
     from anyio.to_thread import run_sync
 
     del arguments
-    here = None if desk.session is None else desk.session.id
-    lines = [_line(one, here) for one in await run_sync(desk.sessions.list)]
+    here = None if controller.session is None else controller.session.id
+    lines = [_line(one, here) for one in await run_sync(controller.sessions.list)]
     return CommandResult(text=listed(lines) if lines else "there are no sessions")
 
 
@@ -35,63 +35,63 @@ def _line(one: SessionSummary, here: str | None) -> str:
     return f"`{one.id}`{mark} {when}, {turns}" + (f": {about}" if about else "")
 
 
-async def _new(arguments: Arguments, desk: Desk) -> CommandResult:
-    session = desk.sessions.create(arguments.word(), cwd=desk.workspace)
-    return await _changed(desk, session, "session `{}` began")
+async def _new(arguments: Arguments, controller: ConversationController) -> CommandResult:
+    session = controller.sessions.create(arguments.word(), cwd=controller.workspace)
+    return await _changed(controller, session, "session `{}` began")
 
 
-async def _resume(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _resume(arguments: Arguments, controller: ConversationController) -> CommandResult:
     wanted = arguments.word()
     if wanted is None:
-        wanted = desk.sessions.latest(desk.workspace)
+        wanted = controller.sessions.latest(controller.workspace)
         if wanted is None:
             raise SessionError(
                 "no session of this project began in this directory",
                 hint="`/session list` lists others",
             )
-    found = desk.sessions.find(wanted)
-    if desk.session is not None and found == desk.session.id:
+    found = controller.sessions.find(wanted)
+    if controller.session is not None and found == controller.session.id:
         return CommandResult(text=f"session `{found}` is the one that goes on here")
     from anyio.to_thread import run_sync
 
-    session = await run_sync(desk.sessions.open_unasked, found)
+    session = await run_sync(controller.sessions.open_unasked, found)
     try:
-        await _agree(desk, session)
+        await _agree(controller, session)
     except BaseException:
         session.close()
         raise
-    return await _changed(desk, session, "session `{}` goes on")
+    return await _changed(controller, session, "session `{}` goes on")
 
 
-async def _agree(desk: Desk, session: Session) -> None:
+async def _agree(controller: ConversationController, session: Session) -> None:
     """Ask the user where agents may do more than when the session was kept, or elsewhere.
 
     Raises:
         TrustError: The user did not agree, or cannot be asked.
     """
-    policy = desk.program.gate.policy
+    policy = controller.program.gate.policy
     if policy.everything:  # `--trust` holds for this run, and is not remembered
         return
-    change = desk.sessions.change(session)
+    change = controller.sessions.change(session)
     if change is not None:
-        ask = desk.confirm if policy.may_ask else None
+        ask = controller.confirm if policy.may_ask else None
         if ask is None or not await ask("Go on with this session?", change.text):
             raise change.refusal
-    desk.sessions.agreed(session)
+    controller.sessions.agreed(session)
 
 
-async def _continue(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _continue(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    session = _here(desk)
+    session = _here(controller)
     found = session.interrupted
     if found is None:
         return CommandResult(text="no turn of this session was interrupted", failed=True)
     session.take_up()
-    desk.cast.restore()
+    controller.cast.restore()
     return CommandResult(
         text=f"{_answered(found)} kept, the rest is asked now",
         session_changed=True,
-        agent=found.agent if found.agent != desk.agent else None,
+        agent=found.agent if found.agent != controller.agent else None,
         ask=Ask(agent=found.agent, text=found.message.text, content=found.message.content),
     )
 
@@ -111,52 +111,56 @@ def interruption(session: Session | None) -> str | None:
     )
 
 
-async def _fork(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _fork(arguments: Arguments, controller: ConversationController) -> CommandResult:
     from anyio.to_thread import run_sync
 
-    here, at = _here(desk), arguments.word()
-    session = await run_sync(partial(desk.sessions.fork, here.id, at))
-    return await _changed(desk, session, "session `{}` goes on from here; " + f"`{here.id}` stays")
+    here, at = _here(controller), arguments.word()
+    session = await run_sync(partial(controller.sessions.fork, here.id, at))
+    return await _changed(
+        controller, session, "session `{}` goes on from here; " + f"`{here.id}` stays"
+    )
 
 
-async def _changed(desk: Desk, session: Session, told: str) -> CommandResult:
-    before = desk.agent
-    await desk.change_session(session)
+async def _changed(
+    controller: ConversationController, session: Session, told: str
+) -> CommandResult:
+    before = controller.agent
+    await controller.change_session(session)
     text = told.format(session.id)
-    if desk.agent != before:
-        text += f"; talking to `{desk.agent}`"
-    other = desk.agent if desk.agent != before else None
+    if controller.agent != before:
+        text += f"; talking to `{controller.agent}`"
+    other = controller.agent if controller.agent != before else None
     return CommandResult(text=text, session_changed=True, agent=other)
 
 
-async def _rename(arguments: Arguments, desk: Desk) -> CommandResult:
-    _here(desk).rename(arguments.words[0])
+async def _rename(arguments: Arguments, controller: ConversationController) -> CommandResult:
+    _here(controller).rename(arguments.words[0])
     return CommandResult(text=f"the session is called {short(arguments.words[0])}")
 
 
-async def _delete(arguments: Arguments, desk: Desk) -> CommandResult:
-    found = desk.sessions.find(arguments.words[0])
-    if desk.session is not None and found == desk.session.id:
+async def _delete(arguments: Arguments, controller: ConversationController) -> CommandResult:
+    found = controller.sessions.find(arguments.words[0])
+    if controller.session is not None and found == controller.session.id:
         raise RunError(
             "the session that goes on here cannot be deleted",
             hint="`/session new` begins another first",
         )
-    desk.sessions.delete(found)
+    controller.sessions.delete(found)
     return CommandResult(text=f"session `{found}` is deleted")
 
 
-async def _export(arguments: Arguments, desk: Desk) -> CommandResult:
+async def _export(arguments: Arguments, controller: ConversationController) -> CommandResult:
     from anyio.to_thread import run_sync
 
     from fast_agent.sessions.export import export_json, export_markdown
     from fast_agent.text.atomic_file import write_atomic
 
-    here = _here(desk)
+    here = _here(controller)
     name = arguments.word() or f"{here.id}.md"
-    path = named_path(name, desk)
+    path = named_path(name, controller)
     if not arguments.has("--force") and (path.is_symlink() or path.exists()):
         raise RunError(f"`{path}` is there already", hint="`--force` replaces it")
-    summary, state = await run_sync(desk.sessions.read, here.id)
+    summary, state = await run_sync(controller.sessions.read, here.id)
     as_json = path.suffix.lower() == ".json"
     text = export_json(state) if as_json else export_markdown(summary, state)
     try:
@@ -167,11 +171,11 @@ async def _export(arguments: Arguments, desk: Desk) -> CommandResult:
     return CommandResult(text=f"the session is written to `{path}`")
 
 
-def _here(desk: Desk) -> Session:
-    if desk.session is None:
-        hint = "`/session new` begins one" if desk.keeps_sessions else None
+def _here(controller: ConversationController) -> Session:
+    if controller.session is None:
+        hint = "`/session new` begins one" if controller.keeps_sessions else None
         raise RunError("this conversation is not kept as a session", hint=hint)
-    return desk.session
+    return controller.session
 
 
 _ID = Word("ID", "session", required=True)

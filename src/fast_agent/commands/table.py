@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fast_agent.commands.command import Arguments
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
 
 
-async def _help(arguments: Arguments, desk: Desk) -> CommandResult:
-    del desk
+async def _help(arguments: Arguments, controller: ConversationController) -> CommandResult:
+    del controller
     return command_help(arguments.word(), COMMANDS)
 
 
@@ -48,8 +48,8 @@ def command_help(wanted: str | None, commands: Mapping[str, Command]) -> Command
     return CommandResult(text=f"{text}\n\n{listed(lines)}" if lines else text)
 
 
-async def _leave(arguments: Arguments, desk: Desk) -> CommandResult:
-    del arguments, desk
+async def _leave(arguments: Arguments, controller: ConversationController) -> CommandResult:
+    del arguments, controller
     return CommandResult(leave=True)
 
 
@@ -87,7 +87,9 @@ SIGNS: Mapping[str, str] = MappingProxyType(
 """The short forms, as help writes them."""
 
 
-def is_command(line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS) -> bool:
+def is_command(
+    line: str, controller: ConversationController, commands: Mapping[str, Command] = COMMANDS
+) -> bool:
     """Return whether a line is a command; any other is a message for the agent.
 
     A path (`/etc/hosts`), a heading (`# Plan`), `#include` and `@someone` are not commands; a name
@@ -95,7 +97,7 @@ def is_command(line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS
 
     Args:
         line: What was typed.
-        desk: The conversation.
+        controller: The conversation.
         commands: The commands of the shell.
     """
     sign, name, _rest = _taken_apart(line)
@@ -104,18 +106,18 @@ def is_command(line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS
             return True
         plain = name.replace("_", "").replace("-", "")
         return plain.isalnum() and name[0].isalpha() and name.isascii()
-    agents = {*desk.app.load_set.cards, *desk.waiting}
+    agents = {*controller.app.load_set.cards, *controller.waiting}
     return bool(sign and name) and (name in agents or closest(name, agents) is not None)
 
 
 async def run_command(
-    line: str, desk: Desk, commands: Mapping[str, Command] = COMMANDS
+    line: str, controller: ConversationController, commands: Mapping[str, Command] = COMMANDS
 ) -> CommandResult:
     """Run a command.
 
     Args:
         line: The line, from its `/`, `@` or `#` on.
-        desk: The conversation; commands change it.
+        controller: The conversation; commands change it.
         commands: The commands of the shell.
 
     Returns:
@@ -124,21 +126,21 @@ async def run_command(
     try:
         sign, name, rest = _taken_apart(line)
         if sign in {"@", "#"}:
-            return _spoken_to(sign, name, rest, desk)
+            return _spoken_to(sign, name, rest, controller)
         if sign != "/":
             raise RunError("a command begins with `/`", hint="`/help` lists them")
         if name not in commands:
-            called = await desk.app.runtime.call_skill(desk.agent, name, rest)
+            called = await controller.app.runtime.call_skill(controller.agent, name, rest)
             if called is not None:
                 # What carries it out has the skill's text; the conversation needs only the call.
                 text = line.strip() if called.fields.forks else called.text
-                return CommandResult(ask=Ask(agent=desk.agent, text=text, skill=called))
+                return CommandResult(ask=Ask(agent=controller.agent, text=text, skill=called))
         whole = _command(name, commands)
         command, rest = _with_action(whole, rest)
         if command.act is None:
             raise RunError(f"`/{name}` does nothing by itself")
         said = f"/{name}" if command is whole else f"/{name} {command.name}"
-        return await command.act(parse_arguments(command, rest, said=said), desk)
+        return await command.act(parse_arguments(command, rest, said=said), controller)
     except FastAgentError as error:
         return failure(error)
 
@@ -157,11 +159,13 @@ def _with_action(command: Command, rest: str) -> tuple[Command, str]:
     raise RunError(f"`/{command.name}` does not know `{word}`", hint=hint)
 
 
-def _spoken_to(sign: str, name: str, rest: str, desk: Desk) -> CommandResult:
-    cards = desk.app.load_set.cards
-    waits = name in desk.waiting and name not in cards
+def _spoken_to(
+    sign: str, name: str, rest: str, controller: ConversationController
+) -> CommandResult:
+    cards = controller.app.load_set.cards
+    waits = name in controller.waiting and name not in cards
     if name not in cards and not waits:
-        near = closest(name, {*cards, *desk.waiting})
+        near = closest(name, {*cards, *controller.waiting})
         hint = f"did you mean `{sign}{near}`?" if near else "`/agents` lists them"
         raise RunError(f"no agent is named `{name}`", hint=hint)
     if sign == "#":
@@ -173,7 +177,7 @@ def _spoken_to(sign: str, name: str, rest: str, desk: Desk) -> CommandResult:
             f"agent `{name}` is `tool_only`, and not talked to",
             hint=f"`#{name} MESSAGE` asks it once",
         )
-    desk.agent = name
+    controller.agent = name
     ask = Ask(agent=name, text=rest) if rest else None
     return CommandResult(text=f"talking to `{name}`", agent=name, ask=ask)
 

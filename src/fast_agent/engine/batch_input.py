@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FORMS: Final = (".jsonl", ".ndjson", ".csv", ".parquet")
 """The endings of files a batch reads and writes."""
 
-_MOST_SHOWN: Final = 10
+_MAX_SHOWN: Final = 10
 
 
 @frozen
@@ -103,8 +103,8 @@ def read_items(path: Path, config: AgentConfig, id_field: str | None = None) -> 
         elif item is not None:
             items.append(item)
     if problems:
-        shown = "\n".join(problems[:_MOST_SHOWN])
-        more = f"\nand {len(problems) - _MOST_SHOWN} more" if len(problems) > _MOST_SHOWN else ""
+        shown = "\n".join(problems[:_MAX_SHOWN])
+        more = f"\nand {len(problems) - _MAX_SHOWN} more" if len(problems) > _MAX_SHOWN else ""
         raise ConfigError(
             f"{len(problems)} of {len(items) + len(problems)} items of {path} cannot be used;"
             f" nothing was run\n{shown}{more}",

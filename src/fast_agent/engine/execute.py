@@ -8,7 +8,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from fast_agent.agents.budget import Meter
-from fast_agent.agents.call_site import CallSite
+from fast_agent.agents.child_call_batch import ChildCallBatch
 from fast_agent.agents.child_history import history_files, reads_of
 from fast_agent.agents.conversation import Conversation
 from fast_agent.agents.events import Origin
@@ -192,7 +192,7 @@ class StepExecutor:
                 deps=turn.deps,
                 origin=Origin(step.agent, step.turn_id, None),
                 turn=turn,
-                site=CallSite(Conversation(), log.warning, cast=cast_),
+                site=ChildCallBatch(Conversation(), log.warning, cast=cast_),
                 index=0,
             )
             try:
@@ -267,7 +267,7 @@ class StepExecutor:
         config = self._runtime.agent(child).config
         paths = history_files(config, self._workspace)
         source: Source = StepSource(child, HistoryFiles(paths, reads_of(config)))
-        await source(CallSite(Conversation(), log.warning))
+        await source(ChildCallBatch(Conversation(), log.warning))
 
     def _agent(self, name: str) -> LlmAgent:
         agent = self._runtime.agent(name)

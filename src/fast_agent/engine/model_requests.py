@@ -29,7 +29,7 @@ MAX_TRIES: Final = 8
 MAX_WAIT_SECONDS: Final = 60.0
 """The longest wait without a `Retry-After`."""
 
-LONGEST_QUOTA_SECONDS: Final = 6 * 3600.0
+MAX_QUOTA_SECONDS: Final = 6 * 3600.0
 """The longest time a batch waits for a quota; it stops where it would take longer."""
 
 
@@ -258,7 +258,7 @@ class ModelRequests:
         """Return how long to wait before another try; None for no other try."""
         if error.is_quota:
             seconds = error.retry_after
-            if seconds is None or seconds > LONGEST_QUOTA_SECONDS:
+            if seconds is None or seconds > MAX_QUOTA_SECONDS:
                 until = None if seconds is None else time.time() + seconds
                 when = "" if until is None else f"; it is open again at {_clock(until)}"
                 raise self.stop(

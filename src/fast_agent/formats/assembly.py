@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _BAD_NAME = re.compile(r"[/\\\x00-\x1f\x7f]+")
 _BAD_FILE = re.compile(r'[<>:"|?*\s]+')
 _MAX_NAME = 100
-_MOST_CALLED = 16
+_MAX_CALLED = 16
 """Most agents that "all agents" is written out as."""
 
 _SKILL_PLACES: Final = (
@@ -339,7 +339,7 @@ def _call_all(
         and one.values.get("type", "agent") == "agent"
         and not _reaches(calls, one.name, draft.name)
     ]
-    if not others or len(others) > _MOST_CALLED:
+    if not others or len(others) > _MAX_CALLED:
         _lose(
             draft,
             "it may call every agent there; a card names the agents it calls",

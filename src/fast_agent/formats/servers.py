@@ -21,7 +21,7 @@ _VARIABLE = re.compile(
 )
 _BARE = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
 _SECRET = re.compile(r"token|key|secret|passw|auth|credential", re.IGNORECASE)
-_SHORTEST_SECRET = 8
+_MIN_SECRET = 8
 _NAME = re.compile(r"\W+")
 
 _KNOWN: Final[Mapping[str, tuple[str, str | None]]] = {
@@ -185,7 +185,7 @@ def _texts(fields: Fields, name: str) -> dict[str, JsonValue]:
             found[key] = ""
             continue
         kept = variables(text)
-        literal = kept == text and _SECRET.search(key) and len(text) >= _SHORTEST_SECRET
+        literal = kept == text and _SECRET.search(key) and len(text) >= _MIN_SECRET
         if literal:
             variable = _NAME.sub("_", key).upper()
             kept = f"${{{variable}:}}"

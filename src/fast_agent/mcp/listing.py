@@ -16,7 +16,7 @@ PAGE_LIMIT = 250
 ITEM_LIMIT = 10_000
 """Most entries of one list; what comes after them is left out with a warning."""
 
-LEAST_SECONDS = 1.0
+MIN_SECONDS = 1.0
 """How long a list is kept at least, whatever the server says of its freshness."""
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class Listing(Generic[T]):
                 self._items = items
             # A change notified while the pages came in makes them outdated already.
             if changes == self._changes:
-                self._fresh_until = self._clock() + max(fresh_seconds, LEAST_SECONDS)
+                self._fresh_until = self._clock() + max(fresh_seconds, MIN_SECONDS)
             return self._items or ()
 
     async def _in_time(self) -> tuple[tuple[T, ...], float]:

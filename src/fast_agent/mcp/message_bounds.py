@@ -39,7 +39,7 @@ _ZLIB_OR_GZIP: Final = 47
 _COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2}")
-_LONGEST_END: Final = 4
+_MAX_END: Final = 4
 
 _log = logging.getLogger(__name__)
 
@@ -152,7 +152,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
         """Yield event by event; the reader makes nothing of a part of one either."""
         held = bytearray()
         async for piece in self._decompressed():
-            start = max(0, len(held) - _LONGEST_END)
+            start = max(0, len(held) - _MAX_END)
             held += piece
             done = 0
             for end in _EVENT_END.finditer(held, start):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.json_text import JsonFault
     from fast_agent.text.source import Source
 
-_LONGEST_SHOWN = 20_000
+_MAX_SHOWN = 20_000
 
 
 @frozen
@@ -67,7 +67,7 @@ class Problem:
             self.hint,
             None if self.replacement is None else Fix(span, self.replacement),
             related,
-            line if len(line) <= _LONGEST_SHOWN else None,
+            line if len(line) <= _MAX_SHOWN else None,
         )
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fast_agent.config.settings import ServiceTier
 
 
-_SHORTEST_SECRET: Final = 8
+_MIN_SECRET: Final = 8
 """Fewest characters of a header that may be a secret."""
 
 
@@ -65,7 +65,7 @@ class Endpoint:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The key and the values of the headers, which must not appear anywhere."""
-        long = (text for text in self.headers.values() if len(text) >= _SHORTEST_SECRET)
+        long = (text for text in self.headers.values() if len(text) >= _MIN_SECRET)
         return (*((self.api_key,) if self.api_key else ()), *long)
 
 

@@ -16,7 +16,7 @@ from fast_agent.text.suggestion import did_you_mean
 if TYPE_CHECKING:
     from fast_agent.models.provider_classes import Endpoint
 
-_LONGEST_DETAIL: Final = 400
+_MAX_DETAIL: Final = 400
 """Most characters of a provider's own words that go into a message."""
 
 
@@ -224,4 +224,4 @@ def _safe(text: str, endpoint: Endpoint) -> str:
     for secret in endpoint.secrets:
         text = text.replace(secret, "***")
     line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= _LONGEST_DETAIL else f"{line[:_LONGEST_DETAIL]}…"
+    return line if len(line) <= _MAX_DETAIL else f"{line[:_MAX_DETAIL]}…"

@@ -22,7 +22,7 @@ from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
 from fast_agent.models.plain_json import plain_object
 from fast_agent.models.provider_classes import connect, has_own_client
 from fast_agent.models.provider_errors import Failure, failure_of
-from fast_agent.models.provider_messages import Outbox, message_of
+from fast_agent.models.provider_messages import MessageConverter, message_of
 from fast_agent.models.provider_settings import SettingsReader
 from fast_agent.models.strict_schema import AnswerForm, answer_form
 from fast_agent.models.thinking_text import THINKING_IN_TEXT, ThinkingSplitter
@@ -68,7 +68,7 @@ class ProviderLink:
         self._model = connect(endpoint)
         self._reader = SettingsReader(self._model, endpoint)
         self._noted: set[str] = set()
-        self._outbox = Outbox(endpoint.provider)
+        self._outbox = MessageConverter(endpoint.provider)
         self._open = AsyncExitStack()
         self._entered = False
 

@@ -56,7 +56,7 @@ _STOP_REASONS: Final = {
 
 
 @dataclass(slots=True)
-class Outbox:
+class MessageConverter:
     """Turns the messages of one conversation into the library's form, each of them once.
 
     Args:

@@ -51,7 +51,7 @@ _ERRORS: Final[Mapping[str, type[FastAgentError]]] = {
         ToolError,
     )
 }
-_MOST_COMPARED: Final = 100
+_MAX_COMPARED: Final = 100
 _NOT_COUNTED: Final = frozenset({"human", "time", "order", "clock", "id", "fact"})
 """What need not be asked again: a user is only asked within a call, whose answer is enough."""
 
@@ -291,7 +291,7 @@ class Replayer(PlacedSteps):
             for other, entry in self._cassette.entries.items()
             if other.kind == key.kind and other.agent == key.agent and other not in self._used
         )
-        for entry in islice(unused, _MOST_COMPARED):
+        for entry in islice(unused, _MAX_COMPARED):
             other = entry.key
             alike = float(other.number == key.number) + float(other.name == key.name)
             old, new = str(spread(entry.asked, parts))[-2000:], str(now)[-2000:]
@@ -356,8 +356,8 @@ def _told(key: Key) -> str:
     return f"the reading of `{key.name}`{whose}"
 
 
-_MOST_LINES: Final = 60
-_LONGEST_LINE: Final = 300
+_MAX_LINES: Final = 60
+_MAX_LINE: Final = 300
 _CONTEXT: Final = 2
 
 
@@ -373,10 +373,10 @@ def difference(recorded: JsonValue, now: JsonValue) -> str:
     """
     old, new = list(_lines(recorded, "")), list(_lines(now, ""))
     shown = list(unified_diff(old, new, lineterm="", n=_CONTEXT))[2:]
-    if len(shown) > _MOST_LINES:
-        left = len(shown) - _MOST_LINES
-        shown = [*shown[:_MOST_LINES], f"… ({left} lines more)"]
-    return "\n".join([line if len(line) <= _LONGEST_LINE else _cut(line) for line in shown])
+    if len(shown) > _MAX_LINES:
+        left = len(shown) - _MAX_LINES
+        shown = [*shown[:_MAX_LINES], f"… ({left} lines more)"]
+    return "\n".join([line if len(line) <= _MAX_LINE else _cut(line) for line in shown])
 
 
 def _lines(value: JsonValue, indent: str) -> Iterator[str]:
@@ -408,4 +408,4 @@ def _member(label: str, value: JsonValue, indent: str) -> Iterator[str]:
 
 
 def _cut(line: str) -> str:
-    return f"{line[:_LONGEST_LINE]}… ({len(line) - _LONGEST_LINE} characters more)"
+    return f"{line[:_MAX_LINE]}… ({len(line) - _MAX_LINE} characters more)"

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 NOT_FOUND_BEFORE_2026 = -32002
 UNSUPPORTED_VERSION = -32022
 
-_MOST_NAMED = 10
-_LONGEST_SHOWN = 200
+_MAX_NAMED = 10
+_MAX_SHOWN = 200
 
 
 class InvalidUri(ResourceError):  # noqa: N818  (problems are called by their names here)
@@ -57,7 +57,7 @@ class NotFound(ResourceError):  # noqa: N818
         self, uri: str, suggestions: Sequence[str] = (), *, what: str = "resource"
     ) -> None:
         self.uri = uri
-        self.suggestions = tuple([one for one in suggestions if one != uri][:_MOST_NAMED])
+        self.suggestions = tuple([one for one in suggestions if one != uri][:_MAX_NAMED])
         hint = f"close to it: {_named(self.suggestions)}" if self.suggestions else None
         super().__init__(f"there is no {what} `{shown(uri)}`", hint=hint)
 
@@ -73,7 +73,7 @@ class Ambiguous(ResourceError):  # noqa: N818
 
     def __init__(self, uri: str, candidates: Sequence[str], *, what: str = "resources") -> None:
         self.uri = uri
-        self.candidates = tuple(candidates[:_MOST_NAMED])
+        self.candidates = tuple(candidates[:_MAX_NAMED])
         super().__init__(
             f"`{shown(uri)}` can mean {len(candidates)} {what}",
             hint=f"ask for one of {_named(self.candidates)}",
@@ -98,7 +98,7 @@ class TooLarge(ResourceError):  # noqa: N818
         self.count = count
         self.limit = limit
         self.unit = unit
-        self.samples = tuple(samples[:_MOST_NAMED])
+        self.samples = tuple(samples[:_MAX_NAMED])
         super().__init__(
             f"`{shown(uri)}` holds {count} {unit}, more than the limit of {limit}",
             hint=f"ask for less, such as {_named(self.samples)}" if self.samples else None,
@@ -183,8 +183,8 @@ def _data(problem: ResourceError) -> dict[str, JsonValue]:
 
 def shown(text: str) -> str:
     """Make text that came from outside fit for a message: one line, bounded, encodable."""
-    if len(text) > _LONGEST_SHOWN:
-        text = text[:_LONGEST_SHOWN] + "…"
+    if len(text) > _MAX_SHOWN:
+        text = text[:_MAX_SHOWN] + "…"
     return visible(text)
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from fast_agent.resources.provider import Document
     from fast_agent.resources.sections import Section
 
-_LONGEST_CHUNK = 6000
-_MOST_WORDS = 32
-_LONGEST_WORD = 64
+_MAX_CHUNK = 6000
+_MAX_WORDS = 32
+_MAX_WORD = 64
 _HITS_PER_DOCUMENT = 2
 _FRESH_SECONDS = 1.0
 _LOOKING = 0.1
@@ -333,8 +333,8 @@ def _chunks(text: str) -> Iterator[tuple[Section, str]]:
     """Sections and the texts below their headings, long ones in pieces."""
     for section in sections(text.replace("\0", " ")):
         body = text[section.start : section.own_end].replace("\0", " ")
-        for start in range(0, len(body), _LONGEST_CHUNK):
-            yield section, body[start : start + _LONGEST_CHUNK]
+        for start in range(0, len(body), _MAX_CHUNK):
+            yield section, body[start : start + _MAX_CHUNK]
 
 
 @frozen
@@ -352,11 +352,9 @@ class _Word:
 
 def _words(query: str) -> list[_Word]:
     """Return the query's words, without those that say nothing unless there are no others."""
-    words = [
-        word[:_LONGEST_WORD] for word in query.replace("\0", " ").split() if _WORD.search(word)
-    ]
+    words = [word[:_MAX_WORD] for word in query.replace("\0", " ").split() if _WORD.search(word)]
     telling = [word for word in words if _bare(word) not in _COMMON] or words
-    return [_asked(word) for word in telling[:_MOST_WORDS]]
+    return [_asked(word) for word in telling[:_MAX_WORDS]]
 
 
 def _asked(word: str) -> _Word:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _LISTS = frozenset({"resources/list", "resources/templates/list"})
-_MOST_PAGES = 64
+_MAX_PAGES = 64
 
 
 class ServerInfo(NamedTuple):
@@ -286,7 +286,7 @@ class ResourceService:
             part = listing.entries(listing.uris[found.start : found.end])
             answer = Answer.of_list("resources", [one.json for one in part], found.cursor)
         answer = self.seal(answer, session)
-        if len(self._pages) >= _MOST_PAGES:
+        if len(self._pages) >= _MAX_PAGES:
             self._pages.clear()
         self._pages[key] = (listing, answer)
         return answer

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 _BEGIN = 0.1
 """Seconds before the watcher starts, so that the answer it is started for goes out first."""
 _QUIET = 0.015
-_LONGEST_BURST = 0.06
+_MAX_BURST = 0.06
 _POLL = 0.04
 _POLL_SHARE = 10
-_MOST_SEEN = 200_000
+_MAX_SEEN = 200_000
 _LAST_WAIT = 2
-_MOST_FOLDERS = 50_000
+_MAX_FOLDERS = 50_000
 _STEP_MS = 10
 """How often `watchfiles` looks: latency against load; idle, this takes 0.5 % of a processor."""
 _ARMED_MS = 50
@@ -93,7 +93,7 @@ class _Watch(Thread):
             return False
         while not self._stopped.is_set():
             watched = _Folders(self._places, deep=self._deep)
-            if len(watched.folders) > _MOST_FOLDERS:
+            if len(watched.folders) > _MAX_FOLDERS:
                 return False
             # Never recursive: that would follow links, to the whole disk if they lead there.
             changing = watch(
@@ -126,7 +126,7 @@ class _Watch(Thread):
             self._call()
         while not self._stopped.is_set():
             if wait(None) and not self._stopped.is_set():
-                end = monotonic() + _LONGEST_BURST
+                end = monotonic() + _MAX_BURST
                 while monotonic() < end and wait(_QUIET):
                     pass
                 if not self._stopped.is_set():
@@ -187,7 +187,7 @@ def _folders_below(place: str) -> Iterator[str]:
     """Yield the folders below one; links are not followed."""
     waiting = [place]
     count = 0
-    while waiting and count <= _MOST_FOLDERS:
+    while waiting and count <= _MAX_FOLDERS:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
@@ -225,7 +225,7 @@ class _Poll:
         state: dict[str, tuple[int, int, int]] = {}
         for path, status in _tree(self._places, deep=self._deep):
             state[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if len(state) > _MOST_SEEN:
+            if len(state) > _MAX_SEEN:
                 break
         self._pause = max(_POLL, (monotonic() - begun) * _POLL_SHARE)
         return state

@@ -53,8 +53,8 @@ MAX_UNREAD_BYTES: Final = 64 << 20
 FULL_BYTES: Final = 1 << 20
 """From which size on the writer is full: what can wait should."""
 
-_LAST_SECONDS: Final = 2.0
-_MOST_IDLE: Final = 8
+_CANCEL_GRACE_SECONDS: Final = 2.0
+_MAX_IDLE: Final = 8
 
 Job: TypeAlias = Callable[[], Awaitable[None]]
 
@@ -163,7 +163,7 @@ class Peer:
                 if self.paused:
                     await self._writer.flushed()
             finally:
-                with anyio.move_on_after(_LAST_SECONDS, shield=True):
+                with anyio.move_on_after(_CANCEL_GRACE_SECONDS, shield=True):
                     await self._writer.flushed()
                 writing.cancel_scope.cancel()
 
@@ -532,7 +532,7 @@ class Workers:
         while job is not None:
             await job()
             # What a job leaves in its context is not for the next one to see.
-            if self._ending or len(self._idle) >= _MOST_IDLE or copy_context() != clean:
+            if self._ending or len(self._idle) >= _MAX_IDLE or copy_context() != clean:
                 return
             job = await self._next()
 

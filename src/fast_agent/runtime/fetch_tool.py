@@ -49,7 +49,7 @@ _BLOCKS: Final = frozenset(
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _MARKS: Final = {"strong": "**", "b": "**", "em": "*", "i": "*", "code": "`", "del": "~~"}
 _HIDDEN: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
-_MOST_DEPTH: Final = 200
+_MAX_DEPTH: Final = 200
 
 
 def markdown_of(html: str, base: str = "") -> str:
@@ -95,7 +95,7 @@ class _Reader(HTMLParser):
         if tag == "title":
             self._in_title = True
         if self._skipped:
-            if tag not in _VOID and len(self._skipped) < _MOST_DEPTH:
+            if tag not in _VOID and len(self._skipped) < _MAX_DEPTH:
                 self._skipped.append(tag)
             return
         values = {name: value or "" for name, value in attrs}

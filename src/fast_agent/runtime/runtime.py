@@ -13,8 +13,8 @@ from weakref import WeakSet
 from anyio import CancelScope, sleep
 
 from fast_agent.agents.budget import Meter
-from fast_agent.agents.call_site import CallSite
 from fast_agent.agents.cast import Cast
+from fast_agent.agents.child_call_batch import ChildCallBatch
 from fast_agent.agents.events import log_warnings
 from fast_agent.agents.live_agent import LiveAgent
 from fast_agent.agents.runtime_options import RuntimeOptions, through_steps
@@ -406,7 +406,7 @@ class Runtime:
         cast = self._cast if cast is None else cast
         caller, config = cast.agent(parent), self._edition.card(parent).config
         route = self._edition.context.histories.route(config, child, wanted)
-        site = CallSite(caller.conversation, warn, cast=cast)
+        site = ChildCallBatch(caller.conversation, warn, cast=cast)
         turn, clone = cast.context, partial(self.clone, child)
         try:
             return await call_child(clone, route, site, message, index=0, context=turn)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.serve.agent_conversation import Conversation
     from fast_agent.serve.agent_progress import Report
     from fast_agent.serve.agent_scopes import Scopes
-    from fast_agent.serve.agent_tools import AgentDoor
+    from fast_agent.serve.agent_tools import ExposedAgent
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
 
@@ -46,7 +46,7 @@ class AgentCall:
         scopes: Scopes,
         own: Conversation | None,
         name: str,
-        door: AgentDoor,
+        door: ExposedAgent,
         arguments: JsonObject,
     ) -> None:
         self.name = name

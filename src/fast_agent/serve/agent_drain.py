@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LOOK_SECONDS = 0.02
+_POLL_SECONDS = 0.02
 
-LAST_SECONDS = 3.0
+CANCEL_GRACE_SECONDS = 3.0
 """How long cancelled calls may take to end, and answers to be written, in seconds."""
 
 
@@ -41,7 +41,7 @@ class Drain:
                 are left for anything but calls. A second `begin` ends all calls at once.
         """
         if self._over:
-            then(LAST_SECONDS)
+            then(CANCEL_GRACE_SECONDS)
             return
         loop = asyncio.get_running_loop()
         if self.begun:
@@ -54,13 +54,13 @@ class Drain:
         def look() -> None:
             nonlocal called_off
             left = self._end - loop.time()
-            if not self._busy() or left <= -LAST_SECONDS:
+            if not self._busy() or left <= -CANCEL_GRACE_SECONDS:
                 self._over = True
-                then(max(left, LAST_SECONDS))
+                then(max(left, CANCEL_GRACE_SECONDS))
                 return
             if left <= 0 and not called_off:
                 called_off = True
                 self._call_off()
-            loop.call_later(_LOOK_SECONDS, look)
+            loop.call_later(_POLL_SECONDS, look)
 
         loop.call_soon_threadsafe(look)

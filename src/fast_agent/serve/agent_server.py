@@ -21,9 +21,9 @@ from fast_agent.rpc.encoding import NOTHING, encode
 from fast_agent.rpc.message import INTERNAL_ERROR, RemoteError
 from fast_agent.serve.agent_call import AgentCall
 from fast_agent.serve.agent_drain import Drain
-from fast_agent.serve.agent_exchange import Exchange, Exchanges
-from fast_agent.serve.agent_tools import AgentDoors, prompt_messages
+from fast_agent.serve.agent_tools import ExposedAgents, prompt_messages
 from fast_agent.serve.resource_server import ResourceServer
+from fast_agent.serve.resumable_call import ResumableCall, ResumableCalls
 from fast_agent.telemetry import caller_trace
 from fast_agent.text.redaction import redacted
 from fast_agent.tools.human import HumanAnswer, asker
@@ -136,10 +136,10 @@ class AgentServer(ResourceServer):
         self._generations = generations
         self._admin = admin
         self._drain = Drain(lambda: scopes.in_use > 0, scopes.cancel_all, grace_seconds)
-        self._exchanges = Exchanges(new_id)
+        self._exchanges = ResumableCalls(new_id)
         self._loaded: Callable[[], None] = _nothing
         self._clients: dict[Session, ConnectedClient] = {}
-        self._doors: WeakKeyDictionary[Generation, AgentDoors] = WeakKeyDictionary()
+        self._doors: WeakKeyDictionary[Generation, ExposedAgents] = WeakKeyDictionary()
 
     def stop(self, then: Callable[[float], None]) -> None:
         """Take the word to stop: calls under way are answered, new ones are refused."""
@@ -238,7 +238,7 @@ class AgentServer(ResourceServer):
             exchange.take(answers if isinstance(answers, Mapping) else NOTHING)
             questions = await self._exchanges.go_on(exchange, channel.owner)
         else:
-            exchange = Exchange(call)
+            exchange = ResumableCall(call)
             meta = cast("JsonObject", params["_meta"])  # it was admitted
             human = ServedClient.of(exchange.ask, meta.get(CAPABILITIES))
             if human is None:
@@ -301,13 +301,13 @@ class AgentServer(ResourceServer):
             return None
         return await self.scopes.named(named, channel.owner)
 
-    def _doors_of(self, own: Conversation | None) -> AgentDoors:
+    def _doors_of(self, own: Conversation | None) -> ExposedAgents:
         generation = self._generations.current if own is None else own.generation
         known = self._doors.get(generation)
         load_set = generation.app.load_set
         if known is None or known.load_set is not load_set:
             taken = {*self._admin.names, *(tool.name for tool in self.service.tools())}
-            known = self._doors[generation] = AgentDoors(load_set, taken, self.scopes.redact)
+            known = self._doors[generation] = ExposedAgents(load_set, taken, self.scopes.redact)
         return known
 
     def _list_tools(self, session: Session, params: JsonObject) -> Answer:

@@ -15,8 +15,8 @@ from fast_agent.errors import FastAgentError, ResourceError
 from fast_agent.rpc.lines import take_stdio
 from fast_agent.rpc.message import INTERNAL_ERROR, RpcError, notification_message
 from fast_agent.rpc.peer import Peer
-from fast_agent.serve.agent_drain import LAST_SECONDS
-from fast_agent.serve.mailbox import Mailbox
+from fast_agent.serve.agent_drain import CANCEL_GRACE_SECONDS
+from fast_agent.serve.notification_queue import NotificationQueue
 from fast_agent.serve.resource_server import INITIALIZE, rpc_error
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class StdioEdge:
 
     async def serve(self, server: ResourceServer) -> None:
         """Answer until the input ends or `stop`; calls then have `grace_seconds` to end."""
-        mailbox = Mailbox()
+        mailbox = NotificationQueue()
         client = StdioClient(server, self._peer, mailbox)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.stream, mailbox, client)
@@ -70,7 +70,7 @@ class StdioEdge:
             await self._peer.calls.idle()
         if self._peer.calls:
             server.cancel_all()
-        with anyio.move_on_after(LAST_SECONDS):
+        with anyio.move_on_after(CANCEL_GRACE_SECONDS):
             await self._peer.calls.idle()
 
 
@@ -85,7 +85,7 @@ class StdioClient:
 
     owner = _OWNER
 
-    def __init__(self, server: ResourceServer, peer: Peer, mailbox: Mailbox) -> None:
+    def __init__(self, server: ResourceServer, peer: Peer, mailbox: NotificationQueue) -> None:
         self._server = server
         self._peer = peer
         self._session = server.service.open(mailbox.put)

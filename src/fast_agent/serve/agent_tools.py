@@ -54,7 +54,7 @@ OUTPUT_SCHEMA: JsonObject = {
 """JSON Schema of the structured content of an agent's answer."""
 
 
-class AgentDoor(NamedTuple):
+class ExposedAgent(NamedTuple):
     """An agent as a client may ask it.
 
     Args:
@@ -88,7 +88,7 @@ class AgentDoor(NamedTuple):
         return str(message) if alone else json.dumps(arguments, ensure_ascii=False)
 
 
-class AgentDoors:
+class ExposedAgents:
     """The agents of a load-set that clients may ask, by name.
 
     Args:
@@ -104,7 +104,7 @@ class AgentDoors:
         redact: Callable[[str], str] | None = None,
     ) -> None:
         self.load_set = load_set
-        self.doors: dict[str, AgentDoor] = {}
+        self.doors: dict[str, ExposedAgent] = {}
         for name, card in load_set.cards.items():
             if card.config.tool_only:
                 continue
@@ -113,7 +113,7 @@ class AgentDoors:
                 continue
             self.doors[name] = _door(card.config, redact)
 
-    def __getitem__(self, name: str) -> AgentDoor:
+    def __getitem__(self, name: str) -> ExposedAgent:
         return self.doors[name]
 
     def __contains__(self, name: object) -> bool:
@@ -129,7 +129,7 @@ class AgentDoors:
         return agent if agent != name and agent in self.doors else None
 
 
-def _door(config: AgentConfig, redact: Callable[[str], str] | None) -> AgentDoor:
+def _door(config: AgentConfig, redact: Callable[[str], str] | None) -> ExposedAgent:
     schema: JsonObject = MESSAGE_SCHEMA
     form: JsonSchema | None = None
     if config.tool_input_schema is not None:
@@ -145,7 +145,7 @@ def _door(config: AgentConfig, redact: Callable[[str], str] | None) -> AgentDoor
     }
     about = f"What was said to the agent `{config.name}` and what it answered."
     prompt: JsonObject = {"name": f"{config.name}{HISTORY}", "description": about}
-    return AgentDoor(encode(tool), encode(prompt), form)
+    return ExposedAgent(encode(tool), encode(prompt), form)
 
 
 def answer_of(turn: TurnResult) -> ToolAnswer:

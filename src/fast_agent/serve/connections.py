@@ -25,7 +25,7 @@ _DESCRIPTORS = 8192
 
 
 DEPARTURE: Final = "fast_agent.departure"
-"""The extension of an ASGI scope that holds the `Departure` of the client."""
+"""The extension of an ASGI scope that holds the `DisconnectMonitor` of the client."""
 
 
 class ConnectionLimits(NamedTuple):
@@ -245,7 +245,7 @@ class Connections:
         connection.end()
 
 
-class Departure:
+class DisconnectMonitor:
     """The end of a connection, reported to the answer that is on its way to the client.
 
     A task that waited for it would be cancelled after each answer. Its traceback would keep 54

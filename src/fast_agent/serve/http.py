@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 MCP_PATH = "/mcp"
-_SHORTEST_TOKEN = 16
+_MIN_TOKEN = 16
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -60,9 +60,9 @@ def read_token(path: str) -> str:
         reason = _reason(error) if isinstance(error, OSError) else "it is no UTF-8 text"
         raise ConfigError(f"the token file `{path}` cannot be read: {reason}") from None
     token = lines[0].strip() if lines else ""
-    if len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable():
+    if len(token) < _MIN_TOKEN or not token.isascii() or not token.isprintable():
         raise ConfigError(
-            f"token file `{path}` must start with a token of at least {_SHORTEST_TOKEN} characters",
+            f"token file `{path}` must start with a token of at least {_MIN_TOKEN} characters",
             hint="generate one with `openssl rand -hex 32`",
         )
     return token

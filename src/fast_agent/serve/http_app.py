@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from fast_agent.rpc.message import Message
-    from fast_agent.serve.connections import Departure
+    from fast_agent.serve.connections import DisconnectMonitor
     from fast_agent.serve.http_sessions import HttpSession
     from fast_agent.serve.resource_server import ResourceServer
     from fast_agent.text.json_value import JsonObject
@@ -295,7 +295,7 @@ class _Exchange:
         self._server = server
         self._sessions = app.sessions
         self._silences = app.silences
-        self._departure: Departure = scope["extensions"][DEPARTURE]
+        self._departure: DisconnectMonitor = scope["extensions"][DEPARTURE]
         self._scope = scope
         self._receive = receive
         self._send = send

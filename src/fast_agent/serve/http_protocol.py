@@ -18,7 +18,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from fast_agent.serve.connections import DEPARTURE, Departure
+from fast_agent.serve.connections import DEPARTURE, DisconnectMonitor
 from fast_agent.serve.http_access import Refusal
 from fast_agent.serve.http_framing import ChunkedBody, FramingError, HeadEnd, SizedBody
 
@@ -123,7 +123,7 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         self._delays = 0
         self._delayed = False
         self._unwritten = 0
-        self._departure: Departure | None = None
+        self._departure: DisconnectMonitor | None = None
         """Of the client whose request is being answered."""
 
     # The transport calls these.
@@ -364,7 +364,7 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         cycle.body = self._body.data
         cycle.more_body = False
         cycle.message_event.set()
-        self._departure = Departure()
+        self._departure = DisconnectMonitor()
         cast("dict[str, object]", cycle.scope)["extensions"] = {DEPARTURE: self._departure}
         self._body = _NO_BODY
         self._reading = _NEXT

@@ -13,7 +13,7 @@ import anyio
 from fast_agent.errors import FastAgentError
 from fast_agent.rpc.calls import PendingRequests, RunningCalls
 from fast_agent.serve.fair_share import FairShare
-from fast_agent.serve.mailbox import Mailbox
+from fast_agent.serve.notification_queue import NotificationQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -67,7 +67,7 @@ class HttpSession:
     def __init__(self, name: bytes, owner: str, server: ResourceServer) -> None:
         self.name = name
         self.owner = owner
-        self.mailbox = Mailbox()
+        self.mailbox = NotificationQueue()
         self.session = server.service.open(self.mailbox.put)
         self.session.opened = "handshake"
         self.calls = RunningCalls()

@@ -13,7 +13,7 @@ from anyio import to_thread
 from fast_agent.errors import ResourceError
 from fast_agent.resources.problem import RequestRefused, error_object
 from fast_agent.rpc.message import INTERNAL_ERROR, RpcError
-from fast_agent.serve.mailbox import Mailbox
+from fast_agent.serve.notification_queue import NotificationQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.service import ResourceService
     from fast_agent.resources.session import Session
     from fast_agent.rpc.message import Request
-    from fast_agent.serve.mailbox import Notification
+    from fast_agent.serve.notification_queue import Notification
     from fast_agent.text.json_value import JsonObject
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class ResourceServer:
 
     def __init__(self, service: ResourceService) -> None:
         self.service = service
-        self._streams: set[Mailbox] = set()
+        self._streams: set[NotificationQueue] = set()
         self._listening = 0
 
     def stop(self, then: Callable[[float], None]) -> None:
@@ -168,7 +168,7 @@ class ResourceServer:
         for mailbox in self._streams:
             mailbox.close()
 
-    async def stream(self, mailbox: Mailbox, channel: Channel) -> None:
+    async def stream(self, mailbox: NotificationQueue, channel: Channel) -> None:
         """Send what comes into a mailbox until it is closed, or the server ends."""
 
         async def send(notification: Notification) -> None:
@@ -184,7 +184,7 @@ class ResourceServer:
         """Answer `subscriptions/listen`, whose notifications go out until the client leaves."""
         if self._listening >= MAX_STREAMS:
             raise RequestRefused(INTERNAL_ERROR, f"there are {MAX_STREAMS} streams open already")
-        mailbox = Mailbox()
+        mailbox = NotificationQueue()
         listening = self.service.open(mailbox.put, session.protocol)
         last: list[Answer] = []
         self._listening += 1

@@ -38,7 +38,7 @@ _MARSHAL_VERSION: Final = 2
 _LIST_HEAD: Final = 5
 _LOW: Final = 0xFFFFFFFF
 _HIGH: Final = 0x7FFFFFFF
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 _PER_SECOND: Final = 1_000_000
 _LAST_TIME: Final = 1e12
 
@@ -124,8 +124,8 @@ class Damage:
 
     def __str__(self) -> str:
         parts = list(_ranges(self.events))
-        named = ", ".join(parts[:_MOST_NAMED])
-        if len(parts) > _MOST_NAMED:
+        named = ", ".join(parts[:_MAX_NAMED])
+        if len(parts) > _MAX_NAMED:
             named += ", …"
         one = len(self.events) == 1
         return (

@@ -153,7 +153,7 @@ class SessionJournal:
             SessionError: They cannot be written; the log is as it was.
         """
         self._touch(events)
-        self._log.append_surely(*map(row_of, events))
+        self._log.append_durably(*map(row_of, events))
         self._count(events)
 
     def history(self, agent: str) -> History | None:

@@ -63,12 +63,12 @@ class EventLog(Protocol):
 
     @property
     def is_due(self) -> bool:
-        """Whether the next end of a turn is to be written with `append_surely`."""
+        """Whether the next end of a turn is to be written with `append_durably`."""
         ...
 
     @property
     def is_long(self) -> bool:
-        """Whether so much was written that `append_surely` is due within a turn too."""
+        """Whether so much was written that `append_durably` is due within a turn too."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class EventLog(Protocol):
         """
         ...
 
-    def append_surely(self, *rows: Row) -> None:
+    def append_durably(self, *rows: Row) -> None:
         """Write events so that a loss of power cannot lose them or those before them; blocks.
 
         Raises:

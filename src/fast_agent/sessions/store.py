@@ -317,7 +317,7 @@ class SessionStore:
         log = self._logs.open(self.find(session_id))
         log.redact = self._redact
         try:
-            log.append_surely(row_of(Titled(title)))
+            log.append_durably(row_of(Titled(title)))
         finally:
             log.close()
 

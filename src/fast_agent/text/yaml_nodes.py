@@ -23,7 +23,7 @@ MAX_DEPTH = 64
 MAX_NODES = 20_000
 """Most values that aliases may add to a document."""
 
-_MOST_DIGITS = 400
+_MAX_DIGITS = 400
 
 
 @frozen
@@ -79,8 +79,8 @@ def resolve(text: str) -> bool | int | float | str | None:
     if text in _FALSE:
         return False
     if _INT.fullmatch(text):
-        if len(text) > _MOST_DIGITS:
-            raise ValueError(f"the number is longer than {_MOST_DIGITS} digits")
+        if len(text) > _MAX_DIGITS:
+            raise ValueError(f"the number is longer than {_MAX_DIGITS} digits")
         base = 8 if text[:2] == "0o" else 16 if text[:2] == "0x" else 10
         return int(text, base)
     if _FLOAT.fullmatch(text):

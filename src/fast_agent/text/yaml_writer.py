@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
 
 _LINE = 88
-_LONGEST_PLAIN_KEY = 1000  # readers reject a key after 1,024 characters
+_MAX_PLAIN_KEY = 1000  # readers reject a key after 1,024 characters
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 _START = r"(?:\.{0,2}/)?[^\W\d]"
 _FLOW = re.compile(rf"{_START}[\w./@+*-]*(?: [\w./@+*-]+)*")
@@ -85,7 +85,7 @@ def _mapping(value: Mapping[str, JsonValue], depth: int) -> Iterator[str]:
     indent = "  " * depth
     for key, item in value.items():
         name = write_scalar(key)
-        if len(name) <= _LONGEST_PLAIN_KEY:
+        if len(name) <= _MAX_PLAIN_KEY:
             yield from _entry(f"{indent}{name}:", item, depth)
         else:
             yield f"{indent}? {name}"

@@ -270,7 +270,7 @@ _PLAIN_VALUES = (
     ast.SetComp,
 )
 
-MOST_KEPT = 64
+MAX_KEPT = 64
 """Most files whose outlines are kept."""
 
 
@@ -319,7 +319,7 @@ class Outlines:
         if known is None or known[0] != text:
             known = text, _parsed(path, file, text)
         self._known[file] = known
-        if len(self._known) > MOST_KEPT:
+        if len(self._known) > MAX_KEPT:
             self._known.popitem(last=False)
         return known[1]
 

@@ -10,7 +10,7 @@ from fast_agent.text.frozen import frozen
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MOST_COMPARED: Final = 4_000_000
+_MAX_COMPARED: Final = 4_000_000
 _CONTEXT: Final = 3
 
 
@@ -50,7 +50,7 @@ def unified_diff(old: str, new: str, name: str) -> str:
     start = max(0, head - _CONTEXT)
     first = before[start : len(before) - max(0, tail - _CONTEXT)]
     second = after[start : len(after) - max(0, tail - _CONTEXT)]
-    if len(first) * len(second) > _MOST_COMPARED:
+    if len(first) * len(second) > _MAX_COMPARED:
         return f"--- {name}\n+++ {name}\n@@ {len(first):,} lines became {len(second):,} @@\n"
     lines = difflib.unified_diff(first, second, name, name, n=_CONTEXT, lineterm="")
     text = "\n".join(_moved(line, start) for line in lines)

@@ -21,7 +21,7 @@ Choice: TypeAlias = "tuple[JsonValue, str]"
 _SIMPLE = ("string", "integer", "number", "boolean")
 _YES = frozenset({"y", "yes", "true"})
 _NO = frozenset({"n", "no", "false"})
-_MOST_FIELDS = 50
+_MAX_FIELDS = 50
 
 
 @frozen(kw_only=True)
@@ -115,8 +115,8 @@ def form_fields(schema: JsonObject) -> tuple[FormField, ...]:
     properties = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, Mapping) or not properties:
         raise ToolError("`schema` must be of type `object` with `properties`")
-    if len(properties) > _MOST_FIELDS:
-        raise ToolError(f"`schema` has more than {_MOST_FIELDS} fields")
+    if len(properties) > _MAX_FIELDS:
+        raise ToolError(f"`schema` has more than {_MAX_FIELDS} fields")
     required = schema.get("required", ())
     names = required if isinstance(required, Sequence) else ()
     return tuple([_field(name, value, name in names) for name, value in properties.items()])

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from fast_agent.text.json_value import JsonObject
 
-_LONGEST_INPUT = 80
-_LONGEST_SCHEMA = 300
+_MAX_INPUT = 80
+_MAX_SCHEMA = 300
 _BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL)
 _CONFIG = ConfigDict(arbitrary_types_allowed=False, defer_build=False)
 
@@ -111,7 +111,7 @@ class Parameters:
             if key not in ("description", "default", "title")
         }
         text = dumps(facts, ensure_ascii=False)
-        fits = facts and "$ref" not in text and len(text) <= _LONGEST_SCHEMA
+        fits = facts and "$ref" not in text and len(text) <= _MAX_SCHEMA
         return f"; it must be {text}" if fits else ""
 
 
@@ -249,7 +249,7 @@ def _shown(value: object) -> str:
         text = dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
         text = type(value).__name__
-    return f"`{text}`" if len(text) <= _LONGEST_INPUT else f"`{text[:_LONGEST_INPUT]}…`"
+    return f"`{text}`" if len(text) <= _MAX_INPUT else f"`{text[:_MAX_INPUT]}…`"
 
 
 def _first(problem: BaseException) -> str:

@@ -32,7 +32,7 @@ WRITES_FILES: Final = frozenset({"write_text_file", "write_file", "edit_file"})
 ALWAYS_ASKED: Final = WRITES_FILES | {"execute", "fetch", "read_text_file", "create_agent_card"}
 """Tools of the runtime that need permission, named by the card or not."""
 
-_MOST_SHOWN = 2_000
+_MAX_SHOWN = 2_000
 _ANSWER: JsonObject = {
     "type": "object",
     "properties": {"call": {"type": "string", "enum": ["yes", "no"]}},
@@ -94,7 +94,7 @@ class HumanPermission:
         if human is None:
             return "it requires approval, and no user is connected"
         name, agent = request.call.name, request.context.agent_name
-        shown = summary(_told(request), _MOST_SHOWN)
+        shown = summary(_told(request), _MAX_SHOWN)
         question = HumanRequest(
             message=f"agent `{agent}` wants to call `{summary(name)}` with:\n{shown}",
             agent_name=agent,

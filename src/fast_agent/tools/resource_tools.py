@@ -44,12 +44,12 @@ PAGE = 50
 DEFAULT_CHARACTERS = 20_000
 """Most characters of one read, unless it says otherwise."""
 
-MOST_CHARACTERS = 100_000
+MAX_CHARACTERS = 100_000
 """The most it may say."""
 
 HITS = 8
-_MOST_SECTIONS = 40
-_LONGEST_LINE = 300
+_MAX_SECTIONS = 40
+_MAX_LINE = 300
 
 _LIST_SPEC = ToolSpec(
     LIST,
@@ -169,7 +169,7 @@ class ResourceShelf:
         most = arguments.whole("max_chars", DEFAULT_CHARACTERS, least=1)
         asked = arguments.text("section")
         piece = excerpt(
-            uri, text, section_name=asked, offset=offset, max_chars=min(most, MOST_CHARACTERS)
+            uri, text, section_name=asked, offset=offset, max_chars=min(most, MAX_CHARACTERS)
         )
         if offset and offset >= piece.total:
             raise ToolError(
@@ -208,7 +208,7 @@ def _listed(resource: Resource) -> str:
 
 def _short(text: str) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}…"
+    return text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]}…"
 
 
 def _joined(contents: Sequence[ResourceContent]) -> str:
@@ -230,5 +230,5 @@ def _picture(content: ResourceContent) -> Content:
 
 def _section_names(text: str) -> str:
     names = [f"`{_short(one.name)}`" for one in sections(text) if one.title]
-    more = f", and {len(names) - _MOST_SECTIONS} more" if len(names) > _MOST_SECTIONS else ""
-    return ", ".join(names[:_MOST_SECTIONS]) + more
+    more = f", and {len(names) - _MAX_SECTIONS} more" if len(names) > _MAX_SECTIONS else ""
+    return ", ".join(names[:_MAX_SECTIONS]) + more

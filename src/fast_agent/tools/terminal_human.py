@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CONTROLLING_TERMINAL = "/dev/tty"
 
-_MOST_LINES = 60
+_MAX_LINES = 60
 _LINE_LENGTH = 400
 # A terminal that takes no more, because it was stopped, must not stop the whole program.
 _FLAGS = os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK
@@ -107,10 +107,10 @@ class _Asking:
     async def _show(self, request: HumanRequest) -> None:
         await self._write(f"\n{asker(request, self._origins)} {_HELP}:\n")
         lines = request.message.splitlines()
-        for line in lines[:_MOST_LINES]:
+        for line in lines[:_MAX_LINES]:
             await self._write(f"  | {visible(line[:_LINE_LENGTH])}\n")
-        if len(lines) > _MOST_LINES:
-            await self._write(f"  ({len(lines) - _MOST_LINES} more lines)\n")
+        if len(lines) > _MAX_LINES:
+            await self._write(f"  ({len(lines) - _MAX_LINES} more lines)\n")
 
     async def _ask_to_open(self, url: str) -> HumanAnswer:
         await self._write(f"  open this address yourself, if you trust it:\n  {visible(url)}\n")

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.events import Event
     from fast_agent.commands.command import Command
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.config.tui import TuiSettings
     from fast_agent.messages.message import Message
     from fast_agent.models.usage import ContextUse
@@ -182,7 +182,7 @@ class Console:
             tuple[Callable[..., Coroutine[None, None, None]], tuple[object, ...]]
         ] = []
         self._start_due = anyio.Event()
-        self.opened: Desk | None = None
+        self.opened: ConversationController | None = None
         self._sending: str | None = None
         self._kept_queue: tuple[str | None, list[str]] = (None, [])
         self.commands: Mapping[str, Command] = COMMANDS
@@ -202,7 +202,7 @@ class Console:
     # What the shell around it uses.
 
     @property
-    def desk(self) -> Desk:
+    def controller(self) -> ConversationController:
         """The conversation."""
         if self.opened is None:
             raise RunError("the terminal is not open yet")
@@ -213,9 +213,9 @@ class Console:
         """Whether a turn works."""
         return self.turn is not None
 
-    def open(self, desk: Desk, commands: Mapping[str, Command]) -> None:
+    def open(self, controller: ConversationController, commands: Mapping[str, Command]) -> None:
         """Take the conversation, and the commands of the terminal."""
-        self.opened = desk
+        self.opened = controller
         self.commands = commands
 
     async def run(self) -> None:
@@ -361,10 +361,10 @@ class Console:
     @property
     def context_use(self) -> ContextUse | None:
         """How full the context of the agent that is talked to was at its last answer."""
-        desk = self.desk
-        if desk.agent not in desk.cast.live:
+        controller = self.controller
+        if controller.agent not in controller.cast.live:
             return None
-        return desk.cast.agent(desk.agent).conversation.use
+        return controller.cast.agent(controller.agent).conversation.use
 
     # Lines.
 
@@ -391,8 +391,8 @@ class Console:
             self.submit(text)
             return
         try:
-            message = with_attachments(text, self.desk.workspace)
-            turn.steering.append(self.desk.instance(turn.agent).steer(message))
+            message = with_attachments(text, self.controller.workspace)
+            turn.steering.append(self.controller.instance(turn.agent).steer(message))
         except FastAgentError as error:
             self.fail(error)
             self.queue.append(text)
@@ -530,7 +530,7 @@ class Console:
 
     def take_queue(self) -> None:
         """Queue what waited when the session was closed or killed, until the user sends it."""
-        session = self.desk.session
+        session = self.controller.session
         left = () if session is None else session.queue
         if session is None or not left:
             return
@@ -557,17 +557,17 @@ class Console:
                 self.fail(error)
 
     async def _open_file_history(self) -> None:
-        session = self.desk.session
+        session = self.controller.session
         await run_sync(self.file_history.open, None if session is None else session.id)
 
     def _is_command(self, text: str) -> bool:
-        return is_command(text, self.desk, self.commands)
+        return is_command(text, self.controller, self.commands)
 
     async def _open_session(self) -> None:
         if self.new_session is not None:
             opening, self.new_session = self.new_session, None
             try:
-                await self.desk.change_session(await opening())
+                await self.controller.change_session(await opening())
                 await self._open_file_history()
             except FastAgentError:
                 self.new_session = opening  # the next message may do better
@@ -579,17 +579,17 @@ class Console:
         self.scroll.add_lines([self.theme.you("> ") + said], "command")
         command = self._named(line)
         if self.is_busy or (command is not None and command.busy == "now"):
-            await self._follow(await run_command(line, self.desk, self.commands))
+            await self._follow(await run_command(line, self.controller, self.commands))
             return
         if command is None or command.name != "session":  # else it would resume its own
             await self._open_session()
         self.activity.restart()
         scope = anyio.CancelScope()
-        turn = self.turn = TurnState(self.desk.agent, self.clock(), scope)
+        turn = self.turn = TurnState(self.controller.agent, self.clock(), scope)
         result = CommandResult()
         with scope, self._queue_moved(command):
             try:
-                result = await run_command(line, self.desk, self.commands)
+                result = await run_command(line, self.controller, self.commands)
             finally:
                 self.turn = None
                 self._lines.ended(turn)
@@ -605,14 +605,14 @@ class Console:
         if command is None or command.name != "session":
             yield
             return
-        session, held = self.desk.session, self.queue.copy()
+        session, held = self.controller.session, self.queue.copy()
         self.queue.clear()
         self._keep_queue()
         try:
             yield
         finally:
             self.queue[:0] = held
-            if self.desk.session is not session:
+            if self.controller.session is not session:
                 self.take_queue()
 
     def _say_stopped(self) -> None:
@@ -628,7 +628,7 @@ class Console:
             self._end_trusting()
         if result.session_changed:
             self.last_answer = ""
-            if self.desk.session is not None:
+            if self.controller.session is not None:
                 self.new_session = None
             await self._open_file_history()
         if result.restart:
@@ -650,10 +650,10 @@ class Console:
         """Take the cards there are now."""
         if self.is_busy:
             return
-        desk, before = self.desk, self.desk.agent
+        controller, before = self.controller, self.controller.agent
         try:
-            if await desk.refresh():
-                self.note(f"agent `{before}` is gone; talking to `{desk.agent}`")
+            if await controller.refresh():
+                self.note(f"agent `{before}` is gone; talking to `{controller.agent}`")
         except FastAgentError as error:
             self.fail(error)
 
@@ -666,22 +666,22 @@ class Console:
         skill: SkillCall | None = None,
     ) -> None:
         await self._refresh()
-        desk = self.desk
-        name = agent or desk.agent
+        controller = self.controller
+        name = agent or controller.agent
         try:
-            message = message or with_attachments(text, desk.workspace)
-            instance = desk.instance(name)
+            message = message or with_attachments(text, controller.workspace)
+            instance = controller.instance(name)
         except FastAgentError:
             self.editor.put(text)
             raise
         self._lines.user(text, "you")
-        files = attached_files(text, desk.workspace)
+        files = attached_files(text, controller.workspace)
         if self._shell_output:
             message = _with_shell_output(message, self._shell_output)
             self._shell_output = ""
         if files:
             self.scroll.add_lines([self.theme.dim(f"+ {shown(str(one))}") for one in files], "user")
-        self._lines.agent(name, desk.app.agent_names())
+        self._lines.agent(name, controller.app.agent_names())
         self.activity.restart()
         scope = anyio.CancelScope()
         turn = self.turn = TurnState(name, self.clock(), scope)
@@ -714,9 +714,9 @@ class Console:
 
     def _go_on(self, name: str) -> None:
         """Talk to the agent the conversation continues with."""
-        follower = self.desk.app.goes_on_with(name)
-        if follower != self.desk.agent and follower in self.desk.app.agent_names():
-            self.desk.agent = follower
+        follower = self.controller.app.goes_on_with(name)
+        if follower != self.controller.agent and follower in self.controller.app.agent_names():
+            self.controller.agent = follower
             self.note(f"talking to `{follower}`")
 
     # The live area.
@@ -760,22 +760,22 @@ class Console:
             return
         facts = self._status_facts()
         if self.status.is_due(command, facts):
-            self._start(self.status.run, command, facts, self.desk.workspace)
+            self._start(self.status.run, command, facts, self.controller.workspace)
 
     def _status_facts(self) -> JsonObject:
         """Return the fields of the status row as values."""
-        desk, use = self.desk, self.context_use
+        controller, use = self.controller, self.context_use
         model: str | None = None
         with suppress(FastAgentError, KeyError):
-            model = desk.app.runtime.model_of(desk.agent).text
+            model = controller.app.runtime.model_of(controller.agent).text
         return {
-            "agent": desk.agent,
+            "agent": controller.agent,
             "model": model,
             "context": None if use is None else use.to_json(),
-            "cost": desk.cast.usage.cost,
+            "cost": controller.cast.usage.cost,
             "mode": None if self.permission is None else self.permission.mode,
-            "session": None if desk.session is None else desk.session.id,
-            "directory": str(desk.workspace),
+            "session": None if controller.session is None else controller.session.id,
+            "directory": str(controller.workspace),
             "columns": self.screen.size[0],
             "busy": self.is_busy,
             "queued": len(self.queue),
@@ -794,7 +794,7 @@ class Console:
     def file_ways(self, begun: str) -> list[str]:
         """Return how a path behind `@` may continue; the tree is read beside it."""
         if self._files is None:
-            self._files = WorkspaceFiles(self.desk.workspace, self.clock)
+            self._files = WorkspaceFiles(self.controller.workspace, self.clock)
         if self._files.is_stale:
             self._start(self._read_files, self._files)
         return self._files.ways(begun)
@@ -859,7 +859,7 @@ class Console:
         if not command:
             return
         self.scroll.add_lines([self.theme.you("! ") + shown(command)], "command")
-        shell = self._user_shell or UserShell(self.desk.workspace, os.environ)
+        shell = self._user_shell or UserShell(self.controller.workspace, os.environ)
         self._user_shell, before = shell, shell.directory
         if needs_terminal(command) and not self._is_plain:
             statuses: list[int] = []
@@ -868,7 +868,7 @@ class Console:
                 self.note(f"exit status {statuses[0]}")
             return
         scope = anyio.CancelScope()
-        self.turn = TurnState(self.desk.agent, self.clock(), scope)
+        self.turn = TurnState(self.controller.agent, self.clock(), scope)
         output = ""
         with scope:
             try:

@@ -31,7 +31,7 @@ from fast_agent.version import __version__
 
 if TYPE_CHECKING:
     from fast_agent.commands.command import Arguments
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.tui.console import Console
 
 _TERMINAL_VARIABLES: Final = ("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLORTERM", "LANG")
@@ -179,17 +179,21 @@ def console_commands(console: Console) -> dict[str, Command]:
     return {**found, **own_names, "exit": leave}
 
 
-def report(console: Console, desk: Desk) -> str:
+def report(console: Console, controller: ConversationController) -> str:
     """Return facts about the program and its terminal, as Markdown.
 
     Only kinds and counts: no message, no name of an agent, file or server, no value of a setting
     that a user wrote freely, no variable but those that name the terminal.
     """
     columns, rows = console.screen.size
-    kinds = Counter(card.config.type for card in desk.app.load_set.cards.values())
+    kinds = Counter(card.config.type for card in controller.app.load_set.cards.values())
     model = ""
     with suppress(FastAgentError, KeyError):
-        model = desk.app.runtime.model_of(desk.agent).text.partition(".")[0].partition("?")[0]
+        model = (
+            controller.app.runtime.model_of(controller.agent)
+            .text.partition(".")[0]
+            .partition("?")[0]
+        )
     facts = {
         "fast-agent": __version__,
         "Python": platform.python_version(),
@@ -203,7 +207,7 @@ def report(console: Console, desk: Desk) -> str:
         "slow": "yes" if console.screen.slow else "no",
         "provider": shown(model) or "unknown",
         "agents": ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())),
-        "kept as a session": "no" if desk.session is None else "yes",
+        "kept as a session": "no" if controller.session is None else "yes",
         "a turn runs": "yes" if console.is_busy else "no",
         "queued": str(len(console.queue)),
     }
@@ -217,16 +221,18 @@ class _OwnCommands:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    async def help(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del desk
+    async def help(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
+        del controller
         return command_help(arguments.word(), console_commands(self._console))
 
-    async def keys(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del arguments, desk
+    async def keys(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
+        del arguments, controller
         return CommandResult(text="\n".join(key_lines(self._console.keys)))
 
-    async def queue_list(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del arguments, desk
+    async def queue_list(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del arguments, controller
         console = self._console
         if not console.queue:
             return CommandResult(text="nothing is queued")
@@ -234,28 +240,36 @@ class _OwnCommands:
         behind = "\nEnter on an empty line sends them" if console.parked else ""
         return CommandResult(text=fenced("\n".join(lines)) + behind)
 
-    async def queue_edit(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del desk
+    async def queue_edit(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del controller
         place = self._place(arguments.words[0])
         if not self._console.editor.is_empty:
             raise RunError("the editor is not empty", hint="send or clear its text first")
         self._console.editor.put(self._console.queue.pop(place))
         return CommandResult()
 
-    async def queue_drop(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del desk
+    async def queue_drop(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del controller
         self._console.queue.pop(self._place(arguments.words[0]))
         return CommandResult(text="dropped")
 
-    async def queue_move(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del desk
+    async def queue_move(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del controller
         here, there = (self._place(word) for word in arguments.words[:2])
         queue = self._console.queue
         queue.insert(there, queue.pop(here))
         return CommandResult(text="moved")
 
-    async def queue_clear(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del arguments, desk
+    async def queue_clear(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del arguments, controller
         count = len(self._console.queue)
         self._console.queue.clear()
         self._console.parked = False
@@ -269,15 +283,19 @@ class _OwnCommands:
             raise RunError("nothing is queued")
         raise RunError(f"nothing is queued at `{word}`", hint=f"the places are 1 to {len(queue)}")
 
-    async def steer(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del desk
+    async def steer(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del controller
         if not self._console.is_busy:
             raise RunError("no turn is running", hint="send the message with Enter")
         self._console.steer(arguments.words[0])
         return CommandResult()
 
-    async def watch(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del desk
+    async def watch(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del controller
         activity, name = self._console.activity, arguments.word()
         names = activity.agents()
         if name is None and names:
@@ -289,14 +307,16 @@ class _OwnCommands:
             raise RunError(f"no agent `{name}` is at work", hint=f"at work: {at_work}")
         return CommandResult()
 
-    async def stop(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del arguments, desk
+    async def stop(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
+        del arguments, controller
         if not self._console.is_busy:
             raise RunError("no turn is running")
         self._console.stop()
         return CommandResult()
 
-    async def permissions(self, arguments: Arguments, desk: Desk) -> CommandResult:
+    async def permissions(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
         permission = self._console.permission
         if permission is None:
             raise RunError("only calls that cards mark are asked about here")
@@ -312,12 +332,12 @@ class _OwnCommands:
                 which = arguments.words[1] if len(arguments.words) > 1 else ""
                 return CommandResult(text=permission.forget(which))
             case _:
-                del desk
+                del controller
                 modes = ", ".join(f"`{mode}`" for mode in MODES)
                 raise RunError(f"there is no mode `{word}`", hint=f"the modes are {modes}")
 
-    async def copy(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        text = self._copied(arguments.word() or "answer", desk)
+    async def copy(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
+        text = self._copied(arguments.word() or "answer", controller)
         if not text:
             raise RunError("there is nothing to copy yet")
         command = copy_command()
@@ -335,7 +355,7 @@ class _OwnCommands:
         self._console.screen.send(sequence)
         return CommandResult(text=f"gave {len(text):,} characters to the terminal's clipboard")
 
-    def _copied(self, what: str, desk: Desk) -> str:
+    def _copied(self, what: str, controller: ConversationController) -> str:
         answer = self._console.last_answer
         match what:
             case "answer":
@@ -344,20 +364,22 @@ class _OwnCommands:
                 blocks = _CODE.findall(answer)
                 return str(blocks[-1][1]) if blocks else ""
             case "all":
-                messages = desk.instance().history
+                messages = controller.instance().history
                 return "\n\n".join(
                     f"## {message.role}\n\n{message.text}" for message in messages if message.text
                 )
             case _:
                 raise RunError(f"`{what}` cannot be copied", hint="write `answer`, `code` or `all`")
 
-    async def markdown(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del arguments, desk
+    async def markdown(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del arguments, controller
         if not self._console.last_answer:
             raise RunError("there is no answer yet")
         return CommandResult(text=fenced(self._console.last_answer, "markdown"))
 
-    async def pull(self, arguments: Arguments, desk: Desk) -> CommandResult:
+    async def pull(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
         from anyio import from_thread
         from anyio.to_thread import run_sync
 
@@ -372,37 +394,41 @@ class _OwnCommands:
         spec = await run_sync(partial(fetch, source, os.environ, progress), abandon_on_cancel=True)
         self._console.hint("")
         if source == DEFAULT:
-            await take_local(desk)
+            await take_local(controller)
             return CommandResult(text=f"`{spec}` is on this machine, and answers from now on")
         return CommandResult(text=f"`{spec}` is on this machine; `/model {spec}` has it answer")
 
-    async def image(self, arguments: Arguments, desk: Desk) -> CommandResult:
+    async def image(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
         name = arguments.word()
         if name is None:
             self._console.attach_image()
             return CommandResult()
-        if not attached_files(f'@"{name}"', desk.workspace):
+        if not attached_files(f'@"{name}"', controller.workspace):
             raise RunError(f"there is no file `{name}`")
         self._console.editor.buffer.insert_text(f'@"{name}" ')
         return CommandResult()
 
-    async def bug(self, arguments: Arguments, desk: Desk) -> CommandResult:
+    async def bug(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
         del arguments
         from anyio.to_thread import run_sync
 
         from fast_agent.text.atomic_file import write_atomic
 
-        path = desk.workspace / f"fast-agent-report-{int(time.time())}.md"
+        path = controller.workspace / f"fast-agent-report-{int(time.time())}.md"
         try:
-            await run_sync(write_atomic, path, report(self._console, desk).encode())
+            await run_sync(write_atomic, path, report(self._console, controller).encode())
         except OSError as error:
             raise RunError(f"`{path}` cannot be written: {os_reason(error)}") from error
         return CommandResult(
             text=f"wrote `{path.name}`: read it, then attach it to an issue; nothing was sent"
         )
 
-    async def recall(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del desk
+    async def recall(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del controller
         console, text = self._console, arguments.word()
         if not console.editor.is_empty:
             raise RunError("the editor is not empty", hint="send or clear its text first")
@@ -415,39 +441,51 @@ class _OwnCommands:
         console.editor.put(found)
         return CommandResult()
 
-    async def complete(self, arguments: Arguments, desk: Desk) -> CommandResult:
+    async def complete(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
         line = arguments.words[0]
-        ways = list(islice(complete(line, desk, self._console.commands), _MAX_WAYS))
+        ways = list(islice(complete(line, controller, self._console.commands), _MAX_WAYS))
         if not ways:
             raise RunError("nothing completes this line")
         rows = [f"{line[: one.start]}{one.text}  {one.about}".rstrip() for one in ways]
         return CommandResult(text=fenced("\n".join(rows)))
 
-    async def transcript(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del arguments, desk
+    async def transcript(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del arguments, controller
         self._console.run_away(partial(transcript, self._console))
         return CommandResult()
 
-    async def details(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del arguments, desk
+    async def details(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del arguments, controller
         self._console.run_away(partial(details, self._console))
         return CommandResult()
 
-    async def redraw(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del arguments, desk
+    async def redraw(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del arguments, controller
         await self._console.scroll.drained()  # the line of the command itself
         self._console.screen.clear()
         self._console.redraw()
         return CommandResult()
 
-    async def suspend(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del arguments, desk
+    async def suspend(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del arguments, controller
         if os.name != "posix":
             raise RunError("this system cannot suspend a program")
         self._console.run_away(self._console.suspended)
         return CommandResult()
 
-    async def editor(self, arguments: Arguments, desk: Desk) -> CommandResult:
-        del arguments, desk
+    async def editor(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
+        del arguments, controller
         self._console.run_away(partial(external_editor, self._console))
         return CommandResult()

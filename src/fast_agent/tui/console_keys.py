@@ -77,12 +77,12 @@ class ConsoleKeys:
 
     async def asked_ways(self, line: str) -> list[tuple[str, int, str]]:
         """Return how a line may continue as a server says; see `Actions.asked_ways`."""
-        desk = self._console.opened
-        if desk is None or not line.startswith(("/prompts ", "/resources ")):
+        controller = self._console.opened
+        if controller is None or not line.startswith(("/prompts ", "/resources ")):
             return []
         from fast_agent.commands.server_completion import complete_from_server
 
-        found = await complete_from_server(line, desk)
+        found = await complete_from_server(line, controller)
         return [(one.text, one.start, one.about) for one in found]
 
     def terminal_size(self) -> tuple[int, int]:

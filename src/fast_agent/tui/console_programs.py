@@ -17,7 +17,7 @@ def external_editor(console: Console) -> None:
 
 def transcript(console: Console) -> None:
     """Show what the agent remembers in the pager."""
-    agent = console.desk.instance()
+    agent = console.controller.instance()
     columns = console.screen.size[0]
     page(transcript_text(agent.name, agent.history, columns, console.theme))
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DIRECTORY: Final = "drafts"
-_MOST_LENGTH: Final = 256 << 10
+_MAX_LENGTH: Final = 256 << 10
 
 
 class Draft:
@@ -38,7 +38,7 @@ class Draft:
         """Save a text; an empty one, or one that is very long, removes the saved one."""
         self._kept = text
         with suppress(OSError):  # a full disk must not end a conversation
-            if not text.strip() or len(text) > _MOST_LENGTH:
+            if not text.strip() or len(text) > _MAX_LENGTH:
                 self._path.unlink(missing_ok=True)
                 return
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)

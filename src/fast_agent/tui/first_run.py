@@ -13,7 +13,7 @@ from fast_agent.models.weights import DEFAULT, WEIGHTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.models.selection import Selection
 
 _MIB = 1 << 20
@@ -21,30 +21,30 @@ STAND_IN = "passthrough"
 """The model that answers where there is none: it repeats what it is sent."""
 
 
-async def settle_model(desk: Desk) -> str | None:
+async def settle_model(controller: ConversationController) -> str | None:
     """Let every agent without a usable model use the stand-in.
 
     Args:
-        desk: The conversation.
+        controller: The conversation.
 
     Returns:
         What the user can do, as Markdown; None if models were chosen.
     """
-    unchosen = [name for name in desk.app.agent_names() if _is_unchosen(desk, name)]
+    unchosen = [name for name in controller.app.agent_names() if _is_unchosen(controller, name)]
     if not unchosen:
         return None
     if is_local_ready(os.environ):
-        return _ready_text() if desk.agent in unchosen else None
+        return _ready_text() if controller.agent in unchosen else None
     for name in unchosen:
-        await desk.app.choose_model(name, STAND_IN)
-    return _missing_text(len(unchosen) < len(desk.app.agent_names()))
+        await controller.app.choose_model(name, STAND_IN)
+    return _missing_text(len(unchosen) < len(controller.app.agent_names()))
 
 
-async def take_local(desk: Desk) -> None:
+async def take_local(controller: ConversationController) -> None:
     """Switch the agents with the stand-in to the model that was fetched."""
-    for name in desk.app.agent_names():
-        if _selection(desk, name) == (STAND_IN, "flag"):
-            await desk.app.choose_model(name, None)
+    for name in controller.app.agent_names():
+        if _selection(controller, name) == (STAND_IN, "flag"):
+            await controller.app.choose_model(name, None)
 
 
 def is_local_ready(environ: Mapping[str, str]) -> bool:
@@ -78,17 +78,17 @@ def fetch(source: str, environ: Mapping[str, str], progress: Callable[[str], Non
     return f"local.{pulled.name}"
 
 
-def _is_unchosen(desk: Desk, name: str) -> bool:
-    found = _selection(desk, name)
+def _is_unchosen(controller: ConversationController, name: str) -> bool:
+    found = _selection(controller, name)
     return found is not None and found[1] == "fallback"
 
 
-def _selection(desk: Desk, name: str) -> tuple[str, str] | None:
-    card = desk.app.load_set.cards.get(name)
+def _selection(controller: ConversationController, name: str) -> tuple[str, str] | None:
+    card = controller.app.load_set.cards.get(name)
     if card is None or "model" not in FIELDS_OF[card.config.type]:
         return None  # a chain or a parallel asks no model itself
     try:
-        selection: Selection = desk.app.runtime.model_of(name)
+        selection: Selection = controller.app.runtime.model_of(name)
     except (FastAgentError, KeyError):  # a workflow, or one that waits for approval
         return None
     return selection.text, selection.source

@@ -130,8 +130,8 @@ class LiveArea:
     def _status_values(self) -> dict[str, str]:
         console, theme = self._console, self._console.theme
         mode = self._mode()
-        session = console.desk.session
-        agent = shown(console.desk.agent)
+        session = console.controller.session
+        agent = shown(console.controller.agent)
         if session is not None and session.facts.parent is not None:
             agent = f"{theme.sign('fork')} {agent}"
         return {
@@ -160,12 +160,14 @@ class LiveArea:
         return theme.warning(f"{text} !") if use.share >= _MUCH_SHARE else text
 
     def _cost(self) -> str:
-        usage = self._console.desk.cast.usage
+        usage = self._console.controller.cast.usage
         return f"${usage.nanodollars / 1e9:.2f}" if usage.priced else ""
 
     def _model(self) -> str:
         with suppress(FastAgentError, KeyError):
-            return shown(self._console.desk.app.runtime.model_of(self._console.desk.agent).text)
+            return shown(
+                self._console.controller.app.runtime.model_of(self._console.controller.agent).text
+            )
         return ""
 
     def _hints(self) -> tuple[str, ...]:

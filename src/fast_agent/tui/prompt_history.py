@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE: Final = "prompts.jsonl"
-_MOST_BYTES: Final = 4 << 20
-_MOST_LENGTH: Final = 100_000
+_MAX_BYTES: Final = 4 << 20
+_MAX_LENGTH: Final = 100_000
 
 
 class PromptHistory(History):
@@ -39,7 +39,7 @@ class PromptHistory(History):
 
     def store_string(self, string: str) -> None:
         """Keep a line; where that cannot be, it is only not found again."""
-        if self._path is None or len(string) > _MOST_LENGTH:
+        if self._path is None or len(string) > _MAX_LENGTH:
             return
         line = json.dumps({"cwd": self._directory, "text": string}) + "\n"
         with suppress(OSError):
@@ -69,7 +69,7 @@ class PromptHistory(History):
         try:
             with self._path.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - _MOST_BYTES))
+                file.seek(max(0, size - _MAX_BYTES))
                 data = file.read()
         except OSError:
             return []

@@ -41,7 +41,7 @@ Mode: TypeAlias = Literal["ask", "reading", "trusting"]
 MODES: Final[tuple[Mode, ...]] = ("ask", "reading", "trusting")
 QUIET_SECONDS: Final = 0.4
 """Keys count as an answer only this long after the question was shown and after the last key."""
-_MOST_LINES: Final = 60
+_MAX_LINES: Final = 60
 
 
 @dataclass(slots=True)
@@ -222,7 +222,7 @@ class TerminalUser:
     async def ask(self, request: HumanRequest) -> HumanAnswer:
         """Ask and wait for the answer; see `Human.ask`."""
         title = f"{asker(request, self._origins)}:"
-        lines = [shown(line) for line in request.message.split("\n")[:_MOST_LINES]]
+        lines = [shown(line) for line in request.message.split("\n")[:_MAX_LINES]]
         if request.url is not None:
             return await self._open(title, [*lines, "", shown(request.url)])
         if request.schema is None:

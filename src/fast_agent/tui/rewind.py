@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.commands.command import Arguments
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.messages.message import Message
     from fast_agent.sessions.row import Row
     from fast_agent.tui.console import Console
@@ -88,9 +88,11 @@ class Rewind:
         )
         return replace(history, actions=actions), undo
 
-    async def rewind(self, arguments: Arguments, desk: Desk) -> CommandResult:
+    async def rewind(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
         """Take turns back; asks which, and what with the files they wrote."""
-        turns = _turns(desk, self._console.file_history.turn_ids)
+        turns = _turns(controller, self._console.file_history.turn_ids)
         if not turns:
             raise RunError("there are no turns to take back")
         back = _number(arguments.word(), len(turns))
@@ -102,17 +104,17 @@ class Rewind:
         files = await run_sync(
             self._console.file_history.restores, {turn.turn_id for turn in taken}
         )
-        how = await self._confirm(taken, files, can_fork=desk.session is not None)
+        how = await self._confirm(taken, files, can_fork=controller.session is not None)
         if how == "fork":
-            return await self._fork(desk, len(turns) - back)
+            return await self._fork(controller, len(turns) - back)
         if how not in {"turns", "files"}:
             return CommandResult(text="nothing was taken back")
         chosen = files if how == "files" else ()
         before = [(one.path, content_of(one.path)) for one in chosen if one.obstacle is None]
         restored = await run_sync(self._console.file_history.restore, chosen)
         heard = self._console.file_history.turn_ids
-        restore = _take_back(desk, back, len(turns) - back, heard)
-        here = None if desk.session is None else desk.session.id
+        restore = _take_back(controller, back, len(turns) - back, heard)
+        here = None if controller.session is None else controller.session.id
         kept = tuple((path, old) for path, old in before if path in restored)
         self._undo = _Undo(here, len(turns) - back, restore, kept)
         if self._console.editor.is_empty:
@@ -122,13 +124,13 @@ class Rewind:
             text += f", {_many(len(restored), 'file')} restored"
         return CommandResult(text=f"{text}; `/undo` reverses this", session_changed=True)
 
-    async def undo(self, arguments: Arguments, desk: Desk) -> CommandResult:
+    async def undo(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
         """Restore what the last rewind took away, if nothing was said since."""
         del arguments
-        undo, here = self._undo, None if desk.session is None else desk.session.id
+        undo, here = self._undo, None if controller.session is None else controller.session.id
         if undo is None or undo.conversation != here:
             raise RunError("there is no rewind to undo")
-        if len(_turns(desk, self._console.file_history.turn_ids)) != undo.turns:
+        if len(_turns(controller, self._console.file_history.turn_ids)) != undo.turns:
             raise RunError(
                 "the rewind cannot be undone: the conversation continued after it",
                 hint="`/session fork` keeps another version of a conversation",
@@ -162,7 +164,7 @@ class Rewind:
         lines = [f"{_many(len(taken), 'turn')} of {shown(agents)}"]
         lines += [f"  {shown(short(turn.text))}" for turn in taken]
         free = [one for one in files if one.obstacle is None]
-        lines += [_file_line(one, self._console.desk.workspace) for one in files[:_MAX_FILES]]
+        lines += [_file_line(one, self._console.controller.workspace) for one in files[:_MAX_FILES]]
         if len(files) > _MAX_FILES:
             lines.append(f"  {len(files) - _MAX_FILES} more files")
         if files:
@@ -176,36 +178,38 @@ class Rewind:
         choices.append(Choice("n", "back", None))
         return await self._console.questions.ask(Question("This takes back:", lines, choices))
 
-    async def _fork(self, desk: Desk, at: int) -> CommandResult:
-        here = desk.session
+    async def _fork(self, controller: ConversationController, at: int) -> CommandResult:
+        here = controller.session
         if here is None:
             raise RunError("this conversation is not kept as a session")
-        session = await run_sync(partial(desk.sessions.fork, here.id, at))
-        await desk.change_session(session)
+        session = await run_sync(partial(controller.sessions.fork, here.id, at))
+        await controller.change_session(session)
         text = f"session `{session.id}` is a fork of `{here.id}`, which stays as it is"
         return CommandResult(text=text, session_changed=True)
 
 
-def _turns(desk: Desk, heard: Sequence[str]) -> list[_Turn]:
-    if desk.session is not None:
+def _turns(controller: ConversationController, heard: Sequence[str]) -> list[_Turn]:
+    if controller.session is not None:
         found: list[_Turn] = []
-        for turn in desk.session.state.turns:
+        for turn in controller.session.state.turns:
             asked = next((one.text for one in turn.closed() if one.role == "user"), "")
             found.append(_Turn(turn.turn_id, turn.agent, asked))
         return found
-    agent = desk.instance()
+    agent = controller.instance()
     said = [one.text for one in agent.history if _starts(one)]
     ids = [*([""] * len(said)), *heard][-len(said) :] if said else []
     return [_Turn(one, agent.name, text) for one, text in zip(ids, said, strict=True)]
 
 
-def _take_back(desk: Desk, back: int, left: int, heard: list[str]) -> Callable[[], None]:
+def _take_back(
+    controller: ConversationController, back: int, left: int, heard: list[str]
+) -> Callable[[], None]:
     """Take turns back; returns what restores them."""
     gone = heard[-back:]
     del heard[-back:]
-    session = desk.session
+    session = controller.session
     if session is None:
-        agent = desk.instance()
+        agent = controller.instance()
         messages = tuple(agent.history)
         starts = [number for number, one in enumerate(messages) if _starts(one)]
         agent.load_history(messages[: starts[-back]])
@@ -217,12 +221,12 @@ def _take_back(desk: Desk, back: int, left: int, heard: list[str]) -> Callable[[
         return load
     events: list[tuple[float, Row]] = session.events_after(left)
     session.rewind(left)
-    desk.cast.restore()
+    controller.cast.restore()
 
     def restore() -> None:
         session.take_over(events)
         heard.extend(gone)
-        desk.cast.restore()
+        controller.cast.restore()
 
     return restore
 

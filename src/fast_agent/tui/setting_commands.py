@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.commands.command import Arguments
-    from fast_agent.commands.desk import Desk
+    from fast_agent.commands.controller import ConversationController
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tui.console import Console
 
@@ -55,20 +55,26 @@ class _SettingCommands:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    async def config(self, arguments: Arguments, desk: Desk) -> CommandResult:
+    async def config(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
         name, value = arguments.word(), arguments.word(1)
         if name is None:
-            return CommandResult(text=listed(self._line(one.name, desk) for one in TUI.entries))
+            return CommandResult(
+                text=listed(self._line(one.name, controller) for one in TUI.entries)
+            )
         name = name.removeprefix("tui.")
         known = [one.name for one in TUI.entries]
         if name not in known:
             hint = did_you_mean(closest(name, known), "`/config` lists them")
             raise RunError(f"there is no setting `{short(name)}`", hint=hint)
         if value is None:
-            return CommandResult(text=self._line(name, desk))
+            return CommandResult(text=self._line(name, controller))
         return await self._set(name, value)
 
-    async def theme(self, arguments: Arguments, desk: Desk) -> CommandResult:
+    async def theme(
+        self, arguments: Arguments, controller: ConversationController
+    ) -> CommandResult:
         name = arguments.word()
         names = get_args(ThemeName)
         if name is None:
@@ -79,14 +85,14 @@ class _SettingCommands:
             hint = did_you_mean(closest(name, names), "`/theme` lists them")
             raise RunError(f"there is no theme `{short(name)}`", hint=hint)
         self._console.theme.become(cast("ThemeName", name))
-        del desk
+        del controller
         kept = f"`/config theme {name}` keeps it"
         return CommandResult(text=f"drawn in the colours of `{name}` from now on; {kept}")
 
-    def _line(self, name: str, desk: Desk) -> str:
+    def _line(self, name: str, controller: ConversationController) -> str:
         value = getattr(self._console.settings, name)
         doc = next(one.doc for one in TUI.entries if one.name == name)
-        place = desk.program.settings.place_of("tui", name)
+        place = controller.program.settings.place_of("tui", name)
         origin = ""
         if value != getattr(TuiSettings(), name):
             origin = (

@@ -20,7 +20,7 @@ from anyio.to_thread import run_sync
 
 from fast_agent.acp.remembered import FILE as PERMISSIONS_FILE
 from fast_agent.acp.remembered import RememberedPermissions
-from fast_agent.commands.desk import Desk
+from fast_agent.commands.controller import ConversationController
 from fast_agent.config.home import home_directory
 from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE
 from fast_agent.errors import ConfigError, FastAgentError, RunError, SessionError
@@ -225,12 +225,12 @@ async def _talk(
         watch = None
         if options.watch:
             watch = stack.enter_context(program.watch(_told_in_loop(console)))
-        desk = _open_desk(console, program, app, options, watch)
+        controller = _open_desk(console, program, app, options, watch)
         try:
             if options.plain is not None:
                 console.scroll.add_lines([f"[plain mode: on, {options.plain}]"])
-            steps = await settle_model(desk)
-            _greet(console, desk)
+            steps = await settle_model(controller)
+            _greet(console, controller)
             if steps is not None:
                 console.say(steps)
             _report_keys(console, program)
@@ -240,8 +240,8 @@ async def _talk(
                 console.take_queue()
             await console.run()
         finally:
-            await desk.aclose()
-    return Left(None if desk.session is None else desk.session.id, console.restarts)
+            await controller.aclose()
+    return Left(None if controller.session is None else controller.session.id, console.restarts)
 
 
 def _open_desk(
@@ -250,11 +250,11 @@ def _open_desk(
     app: AgentApp,
     options: TerminalOptions,
     watch: CardWatch | None,
-) -> Desk:
+) -> ConversationController:
     session, store = options.session, options.sessions
     last = None if session is None else session.last_agent
     user = TerminalUser(console.questions, program)
-    desk = Desk(
+    controller = ConversationController(
         program,
         app,
         agent=options.agent or (last if last in app.agent_names() else None),
@@ -269,19 +269,21 @@ def _open_desk(
     if session is not None:
         console.file_history.open(session.id)
     if store is not None and session is None:
-        console.new_session = partial(_new_session, store, desk.workspace, console.file_history)
-    console.warm_model = partial(_warm_model, desk)
-    console.open(desk, console_commands(console))
-    return desk
+        console.new_session = partial(
+            _new_session, store, controller.workspace, console.file_history
+        )
+    console.warm_model = partial(_warm_model, controller)
+    console.open(controller, console_commands(console))
+    return controller
 
 
-def _warm_model(desk: Desk) -> None:
+def _warm_model(controller: ConversationController) -> None:
     from fast_agent.models.provider import warm
     from fast_agent.models.spec import parse_models
 
-    settings = desk.program.settings
+    settings = controller.program.settings
     with suppress(FastAgentError, KeyError):
-        model = desk.app.runtime.model_of(desk.agent).text
+        model = controller.app.runtime.model_of(controller.agent).text
         warm(parse_models(model, settings.model_aliases, settings.endpoints)[0].provider)
 
 
@@ -335,14 +337,14 @@ def _new_console(
     return console
 
 
-def _greet(console: Console, desk: Desk) -> None:
+def _greet(console: Console, controller: ConversationController) -> None:
     """Print the header: what this is, and how to continue."""
     theme = console.theme
-    count = len(desk.app.load_set.cards)
+    count = len(controller.app.load_set.cards)
     dot = f" {theme.sign('dot')} "
     facts = [f"fast-agent {__version__}", f"{count} agent{'' if count == 1 else 's'}"]
     with suppress(FastAgentError, KeyError):
-        facts.append(desk.app.runtime.model_of(desk.agent).text)
+        facts.append(controller.app.runtime.model_of(controller.agent).text)
     lines = [theme.strong(facts[0]) + theme.dim(dot + shown(dot.join(facts[1:])))]
     lines.append(theme.dim("/help, ? for keys"))
     console.scroll.add_lines(lines, "header")

@@ -21,7 +21,7 @@ from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.bounds import MAX_ITERATIONS
 from fast_agent.text.frozen import frozen
 from fast_agent.workflows.maker.calibration import usual_samples
-from fast_agent.workflows.plan import MOST_TASKS
+from fast_agent.workflows.plan import MAX_TASKS
 from fast_agent.workflows.planning import most_plans
 
 if TYPE_CHECKING:
@@ -270,9 +270,9 @@ class CostPlan:
 
     def _planner(self, config: AgentConfig, depth: int) -> Cost:
         # Every plan but a last one has a task at least.
-        plans = min(most_plans(config) or MOST_TASKS, MOST_TASKS)
+        plans = min(most_plans(config) or MAX_TASKS, MAX_TASKS)
         brain = self._own_brain(config)
-        tasks = self._dearest(config.agents, depth).times(MOST_TASKS)
+        tasks = self._dearest(config.agents, depth).times(MAX_TASKS)
         return brain.times(plans + 1) + tasks
 
     def _maker(self, config: AgentConfig, depth: int) -> Cost:

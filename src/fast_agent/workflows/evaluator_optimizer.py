@@ -31,7 +31,7 @@ Grade: TypeAlias = Literal["POOR", "FAIR", "GOOD", "EXCELLENT"]
 GRADES: tuple[Grade, ...] = get_args(Grade)
 """The grades, from the worst to the best."""
 
-MOST_AREAS: Final = 100
+MAX_AREAS: Final = 100
 """Most things to change that are taken from one evaluation."""
 
 RATING_SCHEMA: Mapping[str, JsonValue] = {
@@ -143,7 +143,7 @@ def read_rating(text: str) -> Rating:
     areas = [areas] if isinstance(areas, str) else areas
     if not isinstance(areas, list) or not all(isinstance(area, str) for area in areas):
         raise _wrong("`focus_areas` must be a list of texts")
-    return Rating(grade, feedback.strip(), needed, tuple(cast("list[str]", areas[:MOST_AREAS])))
+    return Rating(grade, feedback.strip(), needed, tuple(cast("list[str]", areas[:MAX_AREAS])))
 
 
 def _grade(value: JsonValue) -> Grade:

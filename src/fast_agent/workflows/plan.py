@@ -13,10 +13,10 @@ from fast_agent.workflows.json_answer import object_in
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-MOST_TASKS: Final = 1_000
+MAX_TASKS: Final = 1_000
 """Most tasks of one plan, and of one turn of a planner."""
 
-_MOST_PROBLEMS: Final = 10
+_MAX_PROBLEMS: Final = 10
 
 
 @frozen
@@ -85,7 +85,7 @@ class WholePlan:
     """
 
     def __init__(
-        self, agents: Sequence[str], *, may_be_empty: bool, most_tasks: int = MOST_TASKS
+        self, agents: Sequence[str], *, may_be_empty: bool, most_tasks: int = MAX_TASKS
     ) -> None:
         self._agents = agents
         self._may_be_empty = may_be_empty
@@ -118,7 +118,7 @@ class NextStep:
     """
 
     def __init__(
-        self, agents: Sequence[str], *, may_be_empty: bool, most_tasks: int = MOST_TASKS
+        self, agents: Sequence[str], *, may_be_empty: bool, most_tasks: int = MAX_TASKS
     ) -> None:
         self._agents = agents
         self._may_be_empty = may_be_empty
@@ -188,8 +188,8 @@ class _Reading:
                 f"the plan has {count:,} tasks; {self._most_tasks:,} at most can be done"
             )
         if self.problems:
-            more = len(self.problems) - _MOST_PROBLEMS
-            told = [*self.problems[:_MOST_PROBLEMS], *([f"and {more} more"] if more > 0 else [])]
+            more = len(self.problems) - _MAX_PROBLEMS
+            told = [*self.problems[:_MAX_PROBLEMS], *([f"and {more} more"] if more > 0 else [])]
             raise ValueError("\n".join(told))
 
     def _task(self, value: JsonValue, place: str) -> Task:

@@ -15,7 +15,7 @@ from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.text.frozen import frozen
 from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.brain import Brain
-from fast_agent.workflows.plan import MOST_TASKS, NextStep, Plan, Step, WholePlan
+from fast_agent.workflows.plan import MAX_TASKS, NextStep, Plan, Step, WholePlan
 from fast_agent.workflows.settled import settled
 from fast_agent.workflows.tagged import briefing, excerpt, request_text, tagged
 from fast_agent.workflows.workflow import Workflow
@@ -23,7 +23,7 @@ from fast_agent.workflows.workflow import Workflow
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fast_agent.agents.call_site import CallSite
+    from fast_agent.agents.child_call_batch import ChildCallBatch
     from fast_agent.agents.child_history import HistoryRoute
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 
-MOST_FRUITLESS: Final = 5
+MAX_FRUITLESS: Final = 5
 """Steps in a row without progress, after which a planner is not asked for more."""
 
 USELESS: Final = frozenset({"maxIterations", "refusal"})
@@ -207,9 +207,9 @@ class Planning:
         """Return why the model is not asked for a further plan; None if it is."""
         if self._most_plans is not None and self._plans >= self._most_plans:
             return "plan_iterations"
-        if self._tasks >= MOST_TASKS:
+        if self._tasks >= MAX_TASKS:
             return "most_tasks"
-        return "fruitless" if self._fruitless >= MOST_FRUITLESS else None
+        return "fruitless" if self._fruitless >= MAX_FRUITLESS else None
 
     def _place(self) -> str:
         """Describe to the model how often it may still plan."""
@@ -220,15 +220,15 @@ class Planning:
     def _unfinished(self, end: str) -> str:
         match end:
             case "fruitless":
-                why = f"{MOST_FRUITLESS} steps in a row brought nothing new"
+                why = f"{MAX_FRUITLESS} steps in a row brought nothing new"
             case "most_tasks":
-                why = f"{MOST_TASKS:,} tasks are the most for one request"
+                why = f"{MAX_TASKS:,} tasks are the most for one request"
             case _:
                 why = f"`plan_iterations` allows {self._most_plans} plans"
         return f"the answer comes before all was done: {why}"
 
     def _shape(self, kind: type[WholePlan | NextStep]) -> PlanShape:
-        left = MOST_TASKS - self._tasks
+        left = MAX_TASKS - self._tasks
         return kind(self._agents, may_be_empty=self._progress.any_tried, most_tasks=left)
 
     async def _plan(self, shape: PlanShape, what: str) -> Plan:
@@ -273,7 +273,7 @@ class Planning:
         self._last = step
         return not any(result.failed for result in results)
 
-    async def _task(self, index: int, task: Task, before: str, site: CallSite) -> Result:
+    async def _task(self, index: int, task: Task, before: str, site: ChildCallBatch) -> Result:
         """Let a clone of an agent do a task."""
         turn = self._turn
         told = {**task_facts(task), "plan": self._plans, "index": index}

@@ -85,7 +85,7 @@ def recent(history: History) -> tuple[Message, ...]:
     """
     templates = tuple(one for one in history if one.is_template)
     rest = len(history) - len(templates)
-    last = tuple(history.iterate(len(history) - min(rest, _MOST_MESSAGES)))
+    last = tuple(history.iterate(len(history) - min(rest, _MAX_MESSAGES)))
     return (*templates, *(replace(one, content=(TextContent(_short(one)),)) for one in last))
 
 
@@ -99,11 +99,11 @@ def handed_over(said: Sequence[Message], request: Message) -> Message:
 
 def _short(message: Message) -> str:
     text = message.text
-    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
 
 
-_MOST_MESSAGES: Final = 10
-_MOST_CHARACTERS: Final = 2_000
+_MAX_MESSAGES: Final = 10
+_MAX_CHARACTERS: Final = 2_000
 
 
 def route_schema(names: Sequence[str]) -> JsonObject:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from anyio import CancelScope
 
-from fast_agent.agents.call_site import CallSite
 from fast_agent.agents.cast import cast_of
 from fast_agent.agents.child_call import call_child
+from fast_agent.agents.child_call_batch import ChildCallBatch
 from fast_agent.agents.events import WorkflowAdvanced
 from fast_agent.errors import RunError
 
@@ -131,7 +131,7 @@ class WorkflowTurn:
         return await agent.generate(message, context=self._below, output=output)
 
     @asynccontextmanager
-    async def site(self, request: Message, calls: int) -> AsyncGenerator[CallSite]:
+    async def site(self, request: Message, calls: int) -> AsyncGenerator[ChildCallBatch]:
         """Open the workflow's side of calls that run at the same time.
 
         What members leave behind goes where the card wants it when the calls have ended.
@@ -142,7 +142,7 @@ class WorkflowTurn:
         """
         before = self._before.draft()
         before.append(request)
-        site = CallSite(before, self.warn, concurrent=calls > 1, cast=self._below.cast)
+        site = ChildCallBatch(before, self.warn, concurrent=calls > 1, cast=self._below.cast)
         try:
             yield site
         finally:
@@ -150,7 +150,7 @@ class WorkflowTurn:
             self.life.adopted += site.adopted
 
     async def call(
-        self, name: str, message: Message, site: CallSite, index: int, route: HistoryRoute
+        self, name: str, message: Message, site: ChildCallBatch, index: int, route: HistoryRoute
     ) -> TurnResult:
         """Let a clone of a member answer, like a tool of an agent; see `call_child`.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fast_agent.cli.card_test.case_run import Recording
     from fast_agent.config.layer import FileLayer
 
-_MOST_DEPTH = 12
+_MAX_DEPTH = 12
 
 
 def find_case_files(paths: Iterable[str]) -> list[CaseFile]:
@@ -205,5 +205,5 @@ def _files_in(directory: Path, depth: int) -> Iterator[Path]:
             yield entry
     for entry in entries:
         followed = entry.is_dir() and not entry.is_symlink() and not entry.name.startswith(".")
-        if followed and depth < _MOST_DEPTH:
+        if followed and depth < _MAX_DEPTH:
             yield from _files_in(entry, depth + 1)

@@ -46,7 +46,7 @@ RETRY_SECONDS: Final = 1.0
 _SHOWN_CHARACTERS: Final = 80
 """How much of a message lists of runs show."""
 
-_LOOK_SECONDS: Final = 15.0
+_POLL_SECONDS: Final = 15.0
 """How long a model that had its own workers is assumed to have them."""
 
 _PASSING: Final = frozenset(
@@ -265,7 +265,7 @@ class TemporalRuns:
                 served = len(found.pollers) > 0
             except RPCError:
                 served = False
-            known = now + _LOOK_SECONDS if served else now, served
+            known = now + _POLL_SECONDS if served else now, served
             self._served[model] = known
         return known[1]
 

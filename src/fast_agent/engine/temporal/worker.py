@@ -75,7 +75,7 @@ DRAIN_SECONDS: Final = 30.0
 """How long running steps may take when a worker is stopped, in seconds."""
 
 _MAX_LOOKS: Final = 200
-_LOOK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 _NOT_YET: Final = frozenset(
     {
         RPCStatusCode.NOT_FOUND,
@@ -534,7 +534,7 @@ async def _make_current(client: Client, deployment: str, build_id: str) -> None:
                     f"the server does not take version {build_id} of workers: {error.message}",
                     hint="Temporal 1.29 or newer is needed, with worker deployments enabled",
                 ) from error
-            await asyncio.sleep(_LOOK_SECONDS)  # the server does not know this worker yet
+            await asyncio.sleep(_POLL_SECONDS)  # the server does not know this worker yet
         else:
             return
     raise ConfigError("the server does not take this worker: it does not list its version")

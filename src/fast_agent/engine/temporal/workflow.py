@@ -58,7 +58,7 @@ WORKFLOW: Final = "AgentRun"
 _IN_LOOP: Final = frozenset({READ_RESULT, HUMAN_INPUT})
 """Tools that need the conversation or the user, and nothing of a machine."""
 
-_LONGEST_STEP: Final = timedelta(hours=12)
+_MAX_STEP: Final = timedelta(hours=12)
 """A step may take long; a worker that died is noticed by its heartbeat."""
 
 OUT_OF_STEP: Final = "OutOfStep"
@@ -481,7 +481,7 @@ class WorkflowSteps(PlacedSteps):
             step.kind,
             given,
             result_type=dict,
-            start_to_close_timeout=_LONGEST_STEP,
+            start_to_close_timeout=_MAX_STEP,
             retry_policy=_RETRIES,
         )
 
@@ -492,7 +492,7 @@ class WorkflowSteps(PlacedSteps):
             given,
             result_type=dict,
             task_queue=self._queue_of(step),
-            start_to_close_timeout=_LONGEST_STEP,
+            start_to_close_timeout=_MAX_STEP,
             heartbeat_timeout=self._heartbeat,
             retry_policy=retries,
         )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _FEW = 1000
 """Documents that are checked each time a list is asked for."""
 
-_LOOK_SECONDS = 1.0
+_POLL_SECONDS = 1.0
 """How often further ones are checked, unless a directory changes."""
 
 
@@ -131,7 +131,7 @@ class GuideListing:
         if few or now or self._monotonic() >= self._look_at:
             for category, name in tuple(self._entries):
                 self._renewed(index.shelves[category].documents[name])
-            self._look_at = self._monotonic() + _LOOK_SECONDS
+            self._look_at = self._monotonic() + _POLL_SECONDS
 
     def entries(self, index: GuideIndex) -> Iterator[tuple[Document, Resource, FileStamp]]:
         """Yield every document with its current entry and state.
@@ -142,7 +142,7 @@ class GuideListing:
         for document in index.documents():
             entry = self._renewed(document)
             yield document, entry.resource, entry.stamp
-        self._look_at = self._monotonic() + _LOOK_SECONDS
+        self._look_at = self._monotonic() + _POLL_SECONDS
 
     def problems(self, index: GuideIndex) -> list[Diagnostic]:
         """Return the problems of the documents' frontmatter."""

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 _KINDS = ("help", "collection", "category", "document")
-_MOST_COMPARED = 100
-_MOST_LONGER = 5  # an extension and a letter
-_MOST_CLOSE = 5
+_MAX_COMPARED = 100
+_MAX_LONGER = 5  # an extension and a letter
+_MAX_CLOSE = 5
 
 
 def find_exact(index: GuideIndex, uri: Uri) -> Document | None:
@@ -189,7 +189,7 @@ def _close(index: GuideIndex, shelves: Sequence[Shelf], name: str) -> Iterator[s
         if uri not in told:
             told.add(uri)
             yield uri
-        if len(told) == _MOST_CLOSE:
+        if len(told) == _MAX_CLOSE:
             return
 
 
@@ -197,13 +197,13 @@ def _candidates(index: GuideIndex, shelves: Sequence[Shelf], name: str) -> Itera
     wanted = _last(name)
     for shelf in dict.fromkeys((*shelves, *index.shelves.values())):
         same = [one for one in shelf.names if wanted in one.casefold() and _last(one) == wanted]
-        yield from (shelf.documents[one] for one in same[:_MOST_CLOSE])
+        yield from (shelf.documents[one] for one in same[:_MAX_CLOSE])
     folder, slash, last = name.rpartition("/")
     for shelf in shelves:
         beside = [
             one.removeprefix(folder + slash)
             for one in shelf.beginning(folder + slash)
-            if abs(len(one) - len(name)) <= _MOST_LONGER and "/" not in one[len(folder) + 1 :]
+            if abs(len(one) - len(name)) <= _MAX_LONGER and "/" not in one[len(folder) + 1 :]
         ]
         for near in _near(last, beside):
             yield shelf.documents[folder + slash + near]
@@ -215,7 +215,7 @@ def _last(name: str) -> str:
 
 
 def _near(word: str, names: Iterable[str]) -> Sequence[str]:
-    few = [one for _, one in zip(range(_MOST_COMPARED), names, strict=False)]
+    few = [one for _, one in zip(range(_MAX_COMPARED), names, strict=False)]
     stems = {_stem(one): one for one in reversed(few)}
     near = closest(word, few) or stems.get(closest(_stem(word), stems) or "")
     return () if near is None else (near,)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SEARCH: Final = "resource_search"
 READ: Final = "resource_read"
 _HITS: Final = 8
-_MOST_CHARACTERS: Final = 60_000
+_MAX_CHARACTERS: Final = 60_000
 _READ_ONLY: Final[JsonObject] = {
     "readOnlyHint": True,
     "destructiveHint": False,
@@ -98,7 +98,7 @@ def _blocks(content: ResourceContent, section: str | None, offset: int) -> list[
         content.text,
         section_name=section,
         offset=offset,
-        max_chars=_MOST_CHARACTERS,
+        max_chars=_MAX_CHARACTERS,
     )
     blocks: list[JsonObject] = [{"type": "text", "text": part.text}]
     if part.note is not None:

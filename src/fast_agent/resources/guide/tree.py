@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _SURE_LENGTH = 150
 """Names up to this many characters fit into a URI however they are encoded."""
 
-_MOST_TOLD = 100
+_MAX_REPORTED = 100
 _RECENT_NS = 50_000_000
 
 
@@ -92,7 +92,7 @@ class _Building:
             reason = next(
                 (one.reason for one in tree.skipped if one.path == category.dir), "does not exist"
             )
-            self._missing(category, reason, tree.folders[:_MOST_TOLD])
+            self._missing(category, reason, tree.folders[:_MAX_REPORTED])
             return Shelf(category, {}, missing=True)
         documents = self._documents(category, tree)
         self._left -= len(documents)
@@ -117,8 +117,8 @@ class _Building:
         self._folders[top] = frozenset(tree.folders)
         for skipped in tree.skipped:
             self._note(skipped.path, skipped.reason)
-        if self._unserved > _MOST_TOLD:
-            message = f"{self._unserved - _MOST_TOLD} more files are not served"
+        if self._unserved > _MAX_REPORTED:
+            message = f"{self._unserved - _MAX_REPORTED} more files are not served"
             self._tell(self._config.shown, message)
         return tree
 
@@ -163,7 +163,7 @@ class _Building:
 
     def _note(self, path: str, reason: str) -> None:
         self._unserved += 1
-        if self._unserved <= _MOST_TOLD:
+        if self._unserved <= _MAX_REPORTED:
             self._tell(f"{self._config.shown}/{path}", f"the file is not served: it {reason}")
 
     def _tell(self, path: str, message: str) -> None:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill.files import Listing, SkillRoot
 
 
-_MOST_LINES = 500
-_MOST_TOKENS = 5000
+_MAX_LINES = 500
+_MAX_TOKENS = 5000
 _START = Span(Position(1, 1), Position(1, 1))
 
 
@@ -122,7 +122,7 @@ def _check_folder(root: SkillRoot, listing: Listing, most: int) -> Iterator[Diag
 
 def _length(source: Source) -> Iterator[Diagnostic]:
     lines, tokens = source.text.count("\n") + 1, estimate(len(source.text))
-    if lines > _MOST_LINES or tokens > _MOST_TOKENS:
+    if lines > _MAX_LINES or tokens > _MAX_TOKENS:
         message = f"the file has {lines:,} lines, about {tokens:,} tokens"
         hint = "keep the steps here and move details to files beside it"
         yield _note(SKILL_LONG, source.path, message, hint)

@@ -49,7 +49,7 @@ LOAD = "load_skill"
 READ = "read_skill_file"
 _CATALOG_CHARACTERS = 24_000
 _LINE_CHARACTERS = 300
-_MOST_FILES = 100
+_MAX_FILES = 100
 _READ_ONLY: JsonObject = {
     "readOnlyHint": True,
     "destructiveHint": False,
@@ -282,9 +282,9 @@ def _block(content: ResourceContent) -> JsonObject:
 def _files(skill: Skill) -> str:
     """Name a loaded skill's other files."""
     paths = [path for path in skill.files if path != HEAD]
-    lines = [f"  <file>{escaped(path)}</file>\n" for path in paths[:_MOST_FILES]]
-    if len(paths) > _MOST_FILES:
-        lines.append(f"  <!-- and {len(paths) - _MOST_FILES} more: read `{MANIFEST}` -->\n")
+    lines = [f"  <file>{escaped(path)}</file>\n" for path in paths[:_MAX_FILES]]
+    if len(paths) > _MAX_FILES:
+        lines.append(f"  <!-- and {len(paths) - _MAX_FILES} more: read `{MANIFEST}` -->\n")
     uri = escaped(skill.uri.text)
     return f'<skill_resources uri="{uri}">\n{"".join(lines)}</skill_resources>'
 

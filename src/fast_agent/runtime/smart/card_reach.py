@@ -58,7 +58,7 @@ class CardReach:
         self._options = options
         self.home = home_directory(options.environ)
         places = (options.workspace, self.home / AGENT_CARDS, self.home / TOOL_CARDS)
-        self._grounds = Grounds(places)
+        self._roots = AllowedRoots(places)
         self._servers = (*settings.mcp.servers, *(server.name for server in options.servers))
         self._probes = card_probes(options.workspace, settings, options.environ)
 
@@ -95,7 +95,7 @@ class CardReach:
         if not text.strip() or not text.isprintable():
             raise ToolError("`agent_card_path` is no path")
         path = self.workspace / from_home(text, self._options.environ)
-        if not self._grounds.holds(path):
+        if not self._roots.holds(path):
             raise ToolError(
                 f"`{text}` is not in the workspace or among the cards of the home directory",
                 hint="give a path relative to the workspace; hidden files are left alone",
@@ -194,7 +194,7 @@ class CardReach:
             reason = os_reason(error)
             raise ToolError(f"the directory `{shown}` cannot be read: {reason}") from None
         inside: list[str | Path | Candidate] = [
-            one for one in found if self._grounds.holds(Path(one.path))
+            one for one in found if self._roots.holds(Path(one.path))
         ]
         if not inside:
             raise ToolError(f"the directory `{shown}` holds no cards")
@@ -208,12 +208,12 @@ class CardReach:
             [
                 problem
                 for card in cards
-                for problem in file_problems(card, self._grounds, workspace, aliases)
+                for problem in file_problems(card, self._roots, workspace, aliases)
             ]
         )
 
 
-class Grounds:
+class AllowedRoots:
     """The directories whose files may come before a model.
 
     Args:
@@ -247,13 +247,13 @@ def code_problems(card: Card) -> Iterator[Diagnostic]:
 
 
 def file_problems(
-    card: Card, grounds: Grounds, workspace: Path, aliases: Mapping[str, str]
+    card: Card, roots: AllowedRoots, workspace: Path, aliases: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
     """Find the files a card names that it may not.
 
     Args:
         card: The card.
-        grounds: Where files may be.
+        roots: Where files may be.
         workspace: Where paths of a card without a file start.
         aliases: `model_aliases` of the configuration.
     """
@@ -261,7 +261,7 @@ def file_problems(
     directory = config.directory or workspace
     for field, name in _named_files(config, aliases):
         place = Path(name).expanduser() if name.startswith("~") else directory / name
-        if not grounds.holds(place):
+        if not roots.holds(place):
             message = f"`{config.name}` names `{name}`, which it may not read"
             yield _problem(card, REACHED_FILE, field, message)
 

@@ -51,10 +51,10 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.tool import ToolContext
 
-MOST_CHARACTERS: Final = 20_000
+MAX_CHARACTERS: Final = 20_000
 """Most characters of one answer."""
 
-_MOST_LISTED = 100
+_MAX_LISTED = 100
 _PATH = ("string", "a card or a directory of cards, relative to the workspace")
 _AGENT = ("string", "the agent of the set, where it is not the default one")
 _SERVER = ("string", "the MCP server, where the card has several")
@@ -205,9 +205,9 @@ class SmartTools:
                     f" {one.description or one.title or one.name}"
                     for one in await server.templates()
                 ]
-        if len(lines) > _MOST_LISTED:
-            more = len(lines) - _MOST_LISTED
-            lines = [*lines[:_MOST_LISTED], f"{more} more; name one `server`, or read by URI"]
+        if len(lines) > _MAX_LISTED:
+            more = len(lines) - _MAX_LISTED
+            lines = [*lines[:_MAX_LISTED], f"{more} more; name one `server`, or read by URI"]
         return (TextContent(_bounded("\n".join(lines) or "its servers list no resources")),)
 
     async def _get(self, args: ToolArguments, context: TurnCallContext) -> tuple[Content, ...]:
@@ -310,7 +310,7 @@ def _pieces(block: EmbeddedResource, offset: int) -> Iterable[Content]:
     """Return what may be shown of a content: a piece of a text, or the block itself."""
     if block.text is None:
         return (block,)
-    text = block.text[offset : offset + MOST_CHARACTERS]
+    text = block.text[offset : offset + MAX_CHARACTERS]
     piece = Excerpt(text, min(offset, len(block.text)), len(block.text))
     note = () if piece.note is None else (TextContent(f"[{piece.note}]"),)
     return (replace(block, text=text), *note)
@@ -326,9 +326,9 @@ def told(error: FastAgentError) -> str:
 
 
 def _bounded(text: str) -> str:
-    if len(text) <= MOST_CHARACTERS:
+    if len(text) <= MAX_CHARACTERS:
         return text
-    return f"{text[:MOST_CHARACTERS]}\n[{len(text) - MOST_CHARACTERS} characters more]"
+    return f"{text[:MAX_CHARACTERS]}\n[{len(text) - MAX_CHARACTERS} characters more]"
 
 
 _PROMPT = Path(__file__).with_name("smart_prompt.md")

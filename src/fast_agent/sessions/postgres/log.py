@@ -176,7 +176,7 @@ class PostgresLog:
         if hold.problem is not None:
             raise hold.problem
 
-    def append_surely(self, *rows: Row) -> None:
+    def append_durably(self, *rows: Row) -> None:
         """Write events, and wait until they are on the disk of the database.
 
         Raises:

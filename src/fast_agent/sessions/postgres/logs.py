@@ -45,7 +45,7 @@ _LIST = "SELECT id, facts, turns, title, first, changed FROM fast_agent_session"
 _ALIASED = """
 SELECT id FROM fast_agent_session
 WHERE alias = %s AND touched > clock_timestamp() - make_interval(secs => %s)"""
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+_MIN_PAUSE, _MAX_PAUSE = 0.02, 0.5
 
 
 class PostgresLogs:
@@ -203,7 +203,7 @@ class PostgresLogs:
                 database cannot be reached.
         """
         owner, dead = new_owner(), ""
-        end, pause = monotonic() + self._wait_seconds, _SHORTEST_PAUSE
+        end, pause = monotonic() + self._wait_seconds, _MIN_PAUSE
         while True:
             values = (owner, self._lease_seconds, session_id, owner, dead)
             for fence, *columns in self._database.query(_ACQUIRE, values):
@@ -223,7 +223,7 @@ class PostgresLogs:
                 raise self._in_use(session_id, found, left or 0.0)
             else:
                 sleep(pause)
-                pause = min(2 * pause, _LONGEST_PAUSE)
+                pause = min(2 * pause, _MAX_PAUSE)
 
     def _released(self, hold: Hold) -> None:
         self._lease.writer.let_go(hold)

@@ -59,7 +59,7 @@ UPDATE fast_agent_session AS s SET lease = clock_timestamp() + make_interval(sec
 FROM quick, unnest(%b::text[], %b::text[]) AS n(id, owner)
 WHERE quick.is_set IS NOT NULL AND s.id = n.id AND s.owner = n.owner
 RETURNING s.id"""
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_MIN_PAUSE, _MAX_PAUSE = 0.05, 1.0
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -211,7 +211,7 @@ class Writer:
 
     def _write(self, writes: Sequence[Write]) -> None:
         """Write events of several sessions, again and again for as long as a lease lasts."""
-        end, pause, again = monotonic() + self.lease_seconds, _SHORTEST_PAUSE, False
+        end, pause, again = monotonic() + self.lease_seconds, _MIN_PAUSE, False
         while True:
             try:
                 done = self._try(writes, again=again)
@@ -220,7 +220,7 @@ class Writer:
                     again = True
                     self._drop_connection()
                     threading.Event().wait(pause)
-                    pause = min(2 * pause, _LONGEST_PAUSE)
+                    pause = min(2 * pause, _MAX_PAUSE)
                     continue
                 if len(writes) > 1 and not is_lost(error):
                     # One session must not keep the others from being written.

@@ -1,7 +1,7 @@
 """SQLite log: the file of one session.
 
 What is written at once is one transaction in the write-ahead log, so that it is there whole or not
-at all when the process is killed; SQLite does not wait for the disk for that. `append_surely`
+at all when the process is killed; SQLite does not wait for the disk for that. `append_durably`
 brings it to the disk itself, where a loss of power does not reach it, and tidies the write-ahead
 log up, which nothing else does: that must wait for the disk to be safe. It is meant for a worker
 thread; `is_due` and `is_long` say when it is time.
@@ -57,7 +57,7 @@ _TIDY_BYTES = 8 * 1024 * 1024
 _PAGES = 2 * 4096  # of a write, for the write-ahead log, in addition to the text
 _WAIT = 1.0
 _PIECE = 256
-_MOST_DIGITS = 15
+_MAX_DIGITS = 15
 _QUICK, _SURE = "PRAGMA synchronous = OFF", "PRAGMA synchronous = FULL"
 
 _log = logging.getLogger(__name__)
@@ -292,7 +292,7 @@ class SqliteLog:
     async def barrier(self) -> None:
         """Return at once: `append` already made its events safe from the end of the process."""
 
-    def append_surely(self, *rows: Row) -> None:
+    def append_durably(self, *rows: Row) -> None:
         """Write events and bring them and all before them to the disk; waits for the disk.
 
         Raises:
@@ -382,7 +382,7 @@ class SqliteLog:
     def _seal_number(self) -> int:
         """Read how many events there were when the file was closed; 0 where that is not known."""
         number = self.read_facts().get(SEAL, "").partition(" ")[0]
-        return int(number) if number.isdecimal() and len(number) < _MOST_DIGITS else 0
+        return int(number) if number.isdecimal() and len(number) < _MAX_DIGITS else 0
 
     def inspect(self) -> Inspection:
         """Check each event separately; this takes a while in a long session.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.permission import Permission
     from fast_agent.tools.tool import ToolContext
 
-_MOST_MEDIA: Final = 10 * 1024 * 1024
+_MAX_MEDIA: Final = 10 * 1024 * 1024
 _PATH: Final = ("string", "the file, absolute or relative to the working directory")
 _FOLDER: Final = ("string", "the directory; without it, the working directory")
 _ALL: Final = ("boolean", "also look into hidden and ignored directories")
@@ -325,9 +325,9 @@ def _media(data: bytes, place: Place) -> Content | None:
         kind = "application/pdf"
     if kind is None:
         return None
-    if len(data) > _MOST_MEDIA:
+    if len(data) > _MAX_MEDIA:
         raise ToolError(
-            f"`{place.name}` holds {len(data):,} bytes; at most {_MOST_MEDIA:,} are read"
+            f"`{place.name}` holds {len(data):,} bytes; at most {_MAX_MEDIA:,} are read"
         )
     encoded = b64encode(data).decode()
     if kind == "application/pdf":

@@ -27,7 +27,7 @@ MAX_ENTRIES: Final = 1000
 """Most names of a directory, or files of a glob, that are listed at once."""
 SEARCH_SECONDS: Final = 60.0
 """Longest run of a search."""
-_MOST_OUTPUT: Final = 8 * 1024 * 1024
+_MAX_OUTPUT: Final = 8 * 1024 * 1024
 _GRACE_SECONDS: Final = 1.0
 _SOURCE: Final = Path(__file__).parents[3]
 _PROGRAM: Final = """
@@ -148,7 +148,7 @@ async def _output(job: str) -> tuple[bytes, bool, int]:
     try:
         stream = group.process.stdout
         with move_on_after(SEARCH_SECONDS):
-            while stream is not None and len(found) < _MOST_OUTPUT:
+            while stream is not None and len(found) < _MAX_OUTPUT:
                 try:
                     found += await stream.receive(1 << 18)
                 except EndOfStream:

@@ -136,8 +136,8 @@ def _set_of(inner: str) -> str:
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_MOST_DEPTH = 64
-_MOST_BYTES = 64 * 1024 * 1024
+_MAX_DEPTH = 64
+_MAX_BYTES = 64 * 1024 * 1024
 _LINE = 500
 _BATCH = 512
 _PARALLEL_FROM = 2000
@@ -167,7 +167,7 @@ def walk(root: str, start: str, *, everything: bool, glob: str | None = None) ->
         directory = open_below(root, start)
     except OSError:
         return
-    yield from _walk(directory, start, rules, everything, wanted, _MOST_DEPTH)
+    yield from _walk(directory, start, rules, everything, wanted, _MAX_DEPTH)
 
 
 def open_below(root: str, path: str) -> int:
@@ -333,7 +333,7 @@ def read_file(directory: int, name: str) -> bytes | None:
         while block := os.read(descriptor, 1 << 20):
             blocks.append(block)
             size += len(block)
-            if size > _MOST_BYTES:
+            if size > _MAX_BYTES:
                 return None
         return b"".join(blocks)
     except OSError:

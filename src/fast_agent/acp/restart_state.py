@@ -1,4 +1,4 @@
-"""Handover: what a process leaves to the one that takes its place in the same connection."""
+"""RestartState: what a process leaves to the one that takes its place in the same connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = getLogger(__name__)
 
 
 @frozen(kw_only=True)
-class Handover:
+class RestartState:
     """Everything the next process needs to continue with a client as if nothing had happened.
 
     Args:
@@ -65,7 +65,7 @@ class Handover:
         environ[VARIABLE] = str(descriptor)
 
     @classmethod
-    def taken(cls, environ: MutableMapping[str, str]) -> Handover | None:
+    def taken(cls, environ: MutableMapping[str, str]) -> RestartState | None:
         """Take what was left to this process; nothing of it stays in the environment.
 
         Args:

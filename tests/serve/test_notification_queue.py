@@ -11,15 +11,15 @@ import pytest
 from anyio import to_thread
 
 from fast_agent.rpc.encoding import NOTHING
-from fast_agent.serve.mailbox import Mailbox
+from fast_agent.serve.notification_queue import NotificationQueue
 
 if TYPE_CHECKING:
-    from fast_agent.serve.mailbox import Notification
+    from fast_agent.serve.notification_queue import Notification
 
 
 @pytest.mark.anyio
 async def test_order_is_kept_and_a_closed_box_is_emptied_first() -> None:
-    mailbox = Mailbox()
+    mailbox = NotificationQueue()
     sent: list[str] = []
 
     async def send(notification: Notification) -> None:
@@ -38,7 +38,7 @@ async def test_order_is_kept_and_a_closed_box_is_emptied_first() -> None:
 
 @pytest.mark.anyio
 async def test_a_flood_for_a_slow_client_takes_no_room() -> None:
-    mailbox = Mailbox()
+    mailbox = NotificationQueue()
     reads = anyio.Event()
     sent: list[object] = []
 
@@ -63,8 +63,8 @@ async def test_a_flood_for_a_slow_client_takes_no_room() -> None:
 
 
 def test_a_watcher_outlives_the_loop() -> None:
-    async def make() -> Mailbox:
-        return Mailbox()
+    async def make() -> NotificationQueue:
+        return NotificationQueue()
 
     mailbox = anyio.run(make)
     thread = threading.Thread(target=mailbox.put, args=("late", {}))

@@ -16,7 +16,7 @@ Landing: TypeAlias = "Callable[[], Awaitable[None]]"
 """Puts what one child leaves where it goes; it does not raise, and no cancellation stops it."""
 
 
-class CallSite:
+class ChildCallBatch:
     """The conversation before the calls, and what their children leave behind.
 
     What children leave is put where it goes when all calls of the message have ended, in the order

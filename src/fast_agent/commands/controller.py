@@ -1,4 +1,4 @@
-"""Desk: the place of a user in a conversation; what commands read and change."""
+"""The place of a user in a conversation: what commands read and change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = getLogger(__name__)
 
 
-class Desk:
+class ConversationController:
     """One conversation of a shell, with the agent that is talked to.
 
     Args:
@@ -36,16 +36,16 @@ class Desk:
         agent: The agent to talk to; None is the default one. It may be one that waits for an
             approval.
         sessions: Where conversations are kept; None where they are not.
-        session: The session this one is kept in, or None. It belongs to the desk.
+        session: The session this one is kept in, or None. It belongs to the controller.
         watch: Watcher of the cards, notified of further ones; None if nothing watches.
-        listener: Hears of the events of turns; None is the app's own.
-        human: The way to the person; None is the app's own.
+        listener: Notified of the events of turns; None is the app's own.
+        human: Asks the user; None is the app's own.
         confirm: Asks the user a question with a title and a text; None if no user can be asked.
-        notify: Told what a person should know; one line each.
+        notify: Passes a line to the user.
         workspace: Where relative paths start; None is the program's own directory.
-        journal_of: Gives where the turns of a session are written; None is the session's own
+        journal_of: Returns where the turns of a session are written; None is the session's own
             journal.
-        waiting: Gives the agents that wait for an approval; None takes those left out.
+        waiting: Returns the agents that wait for an approval; None takes those left out.
 
     Attributes:
         agent: The agent that is talked to.
@@ -173,11 +173,11 @@ class Desk:
         """Go on with another session; the one before is closed.
 
         Args:
-            session: The session, open; the desk closes it.
+            session: The session, open; the controller closes it.
 
         Raises:
-            FastAgentError: What its agents remember cannot be read; the desk is as it was, and the
-                session is closed.
+            FastAgentError: The memory of its agents cannot be read; the controller stays as it is,
+                and the session is closed.
         """
         last = session.last_agent if session.last_agent in self.app else None
         try:

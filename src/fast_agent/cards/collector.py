@@ -1,4 +1,4 @@
-"""Findings: the problems of one card, each with its place, its remedy and its source line."""
+"""The problems of one card, each with its place, its remedy and its source line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Path: TypeAlias = tuple[str | int, ...]
 _REPLACEABLE = re.compile(r"""[^|>&*!\s\n][^\n]*""")
 
 
-class Findings:
+class DiagnosticCollector:
     """Collects what is wrong with one card.
 
     Args:

@@ -22,7 +22,7 @@ class Notification(NamedTuple):
     params: JsonObject
 
 
-class Mailbox:
+class NotificationQueue:
     """Holds what a client has not taken yet. The same notification waits once, however often it
     put in, so a client that reads slowly costs no memory and delays no other.
 

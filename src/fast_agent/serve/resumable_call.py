@@ -1,4 +1,4 @@
-"""Exchange: a call that is answered over several requests, since the client is asked on the way.
+"""A call that is answered over several requests, since the client is asked on the way.
 
 The newest protocol has no requests from server to client. A call that needs the client's person
 ends with the questions instead, and with a token; the client asks again with the token and the
@@ -44,7 +44,7 @@ class _Question:
         self.answered = anyio.Event()
 
 
-class Exchange:
+class ResumableCall:
     """A call under way, and the questions its client has to answer.
 
     Args:
@@ -120,7 +120,7 @@ class Exchange:
             await self.report(progress, message)
 
 
-class Exchanges:
+class ResumableCalls:
     """The calls that wait for their clients.
 
     Args:
@@ -129,17 +129,17 @@ class Exchanges:
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
-        self._waiting: dict[str, Exchange] = {}
+        self._waiting: dict[str, ResumableCall] = {}
         self._shares: FairShare[str] = FairShare(MAX_WAITING)
 
     async def begin(
-        self, tasks: TaskGroup, exchange: Exchange, human: Human, owner: str
+        self, tasks: TaskGroup, exchange: ResumableCall, human: Human, owner: str
     ) -> JsonObject | None:
         """Start a call; otherwise like `go_on`."""
         tasks.start_soon(exchange.run, human)
         return await self.go_on(exchange, owner)
 
-    async def go_on(self, exchange: Exchange, owner: str) -> JsonObject | None:
+    async def go_on(self, exchange: ResumableCall, owner: str) -> JsonObject | None:
         """Wait until a call has its answer or needs one of the client.
 
         Args:
@@ -162,7 +162,7 @@ class Exchanges:
         self._shares.add(token, owner)
         return {"resultType": "input_required", "inputRequests": questions, "requestState": token}
 
-    def find(self, token: object, name: str) -> Exchange:
+    def find(self, token: object, name: str) -> ResumableCall:
         """Find the call a request continues.
 
         Raises:
@@ -184,6 +184,6 @@ class Exchanges:
                 return
             self._forget(token).cancel()
 
-    def _forget(self, token: str) -> Exchange:
+    def _forget(self, token: str) -> ResumableCall:
         self._shares.remove(token)
         return self._waiting.pop(token)

@@ -1,4 +1,4 @@
-"""A directory of cards, a program that loaded them, and a desk at it."""
+"""A directory of cards, a program that loaded them, and a controller at it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.whole_file import write_whole
 
 from fast_agent.app import FastAgent
-from fast_agent.commands.desk import Desk
+from fast_agent.commands.controller import ConversationController
 from fast_agent.commands.table import run_command
 from fast_agent.sessions.store import SessionStore
 
@@ -55,7 +55,7 @@ class DeskWorld:
         self.program.load_agents(self.directory)
         async with self.program.run(grows=True) as app:
             session = self.sessions.create(cwd=self.directory) if kept else None
-            desk = Desk(
+            controller = ConversationController(
                 self.program,
                 app,
                 sessions=self.sessions if kept else None,
@@ -63,34 +63,34 @@ class DeskWorld:
                 notify=self.told.append,
             )
             try:
-                yield Shell(desk)
+                yield Shell(controller)
             finally:
-                await desk.aclose()
+                await controller.aclose()
 
 
 class Shell:
     """A shell without a screen: `await shell("/agents")`."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, controller: ConversationController) -> None:
+        self.controller = controller
 
     async def run(self, line: str) -> CommandResult:
-        return await run_command(line, self.desk)
+        return await run_command(line, self.controller)
 
     async def __call__(self, line: str) -> str:
         """Run a line that is to succeed, or send one that is a message."""
         if line[0] not in "/@#":
-            return await self.desk.instance().send(line)
-        result = await run_command(line, self.desk)
+            return await self.controller.instance().send(line)
+        result = await run_command(line, self.controller)
         assert not result.failed, result.text
         return result.text
 
     async def refused(self, line: str) -> str:
         """Run a line that is to fail."""
-        result = await run_command(line, self.desk)
+        result = await run_command(line, self.controller)
         assert result.failed, result.text
         return result.text
 
     async def tools(self) -> list[str]:
-        table = await self.desk.thinker().setup.tools.table()
+        table = await self.controller.thinker().setup.tools.table()
         return list(table)
