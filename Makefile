@@ -46,8 +46,11 @@ demo-workflows: $(DEMO_VENV)/.ready  ## Run a card set of every kind of workflow
 demo-cluster: $(DEMO_VENV)/.ready  ## Run a batch of 1,000 items over two workers, and kill one midway
 	@PATH="$(CURDIR)/$(DEMO_BIN):$$PATH" $(DEMO_BIN)/python examples/cluster/demo.py
 
+# Tests of several servers: `make test-cluster` runs them, and `.ci/run` both.
+CLUSTER := tests/sessions/postgres tests/serve/test_replicas.py tests/engine/temporal
+
 test: weights  ## Set everything up and run the tests
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal || \
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(CLUSTER:%=--ignore=%) || \
 	  { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
 	@$(BIN)/python -m tests.conformance.run
 
@@ -56,8 +59,7 @@ test-cluster: setup  ## Install PostgreSQL where this may, and run the tests of 
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -q && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y postgresql; } || true
-	$(BIN)/python -m pytest -rs tests/sessions/postgres tests/serve/test_replicas.py \
-	  tests/engine/temporal || { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
+	$(BIN)/python -m pytest -rs $(CLUSTER) || { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
 
 .PHONY: loops
 loops: setup  ## Run the tests of agents, workflows and apps by every runner of coroutines

@@ -229,9 +229,10 @@ def test_help_imports_nothing_heavy(spawn: Run) -> None:
 
 def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("fast-agent")
+    (project := tmp_path / "project").mkdir()
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [program, "go", "--model", "passthrough", "-m", "hi"],
-            cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            cwd=project, stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "error: no space left on device\n")

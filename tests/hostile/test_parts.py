@@ -73,6 +73,13 @@ def write(scene: Scene, **files: str) -> None:
         path.write_text(text)
 
 
+SILENT = {
+    "test", "models", "go", "serve", "acp", "go --shell", "runs", "import", "export", "explain",
+    "schema", "fmt", "sessions", "skills",
+}  # fmt: skip
+"""Commands that have no use for the skills of a project, and say nothing of them."""
+
+
 def skills(scene: Scene, folder: str, *, cards: bool = True) -> None:
     """Bring a skill that acts and one that is only text, and an agent with a shell."""
     write(scene, **{f"{folder}/evil/SKILL.md": HEAD, f"{folder}/evil/scripts/run.sh": RUN})
@@ -89,7 +96,7 @@ def test_a_skill_that_would_act_is_nowhere(scene: Scene, command: str, folder: s
     done = scene.run([str(PROGRAM), *arguments], stdin)
     nothing_happened(scene, done)
     assert MARK not in done.stdout + done.stderr
-    if command not in {"test", "models", "go", "serve", "acp", "go --shell"}:
+    if command not in SILENT:
         (line,) = [one for one in done.stderr.splitlines() if "skill `evil` is left out" in one]
         assert "`run` is not approved: skill `evil` for `" in line
         assert f"({folder}/evil/SKILL.md:1)" in line
