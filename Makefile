@@ -59,7 +59,8 @@ test-cluster: setup  ## Install PostgreSQL where this may, and run the tests of 
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -q && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y postgresql; } || true
-	$(BIN)/python -m pytest -rs $(CLUSTER) || { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
+	$(BIN)/python -m pytest -rs --numprocesses 2 --dist worksteal $(CLUSTER) || \
+	  { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
 
 .PHONY: loops
 loops: setup  ## Run the tests of agents, workflows and apps by every runner of coroutines
