@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 from tests.cli.test_trust import at_terminal
 from tests.hostile.canary import CANARY, canary_server
+from tests.hostile.commands import OPENING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from tests.hostile.canary import Canary
 
     Run: TypeAlias = Callable[..., Ran]
+
+pytestmark = pytest.mark.usefixtures("strange_project")
 
 CARDS = ".fast-agent/agent-cards"
 SAY = ("go", "-q", "-m", "hi")
@@ -139,34 +142,10 @@ def test_skills_of_an_own_directory_come_before_found_ones(
     assert "error: ./.fast-agent/skills/plan/SKILL.md: skill `plan` is left out" in read.err
 
 
-OPENING = (
-    {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        },
-    },
-    {"jsonrpc": "2.0", "method": "notifications/initialized"},
-)
-
-
-@pytest.fixture(autouse=True)
-def strange_project(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing says that the project is the person's own."""
-    home = tmp_path / "strangers"
-    home.mkdir(mode=0o700)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("FAST_AGENT_HOME", str(home / ".fast-agent"))
-    (home / ".fast-agent").mkdir(mode=0o700)
-
-
 @pytest.fixture(name="home")
 def _home() -> Path:
-    return Path(os.environ["FAST_AGENT_HOME"])
+    (home := Path(os.environ["FAST_AGENT_HOME"])).mkdir(mode=0o700)
+    return home
 
 
 @pytest.fixture(name="canary")

@@ -24,17 +24,10 @@ if TYPE_CHECKING:
 
     Run: TypeAlias = Callable[..., Ran]
 
+pytestmark = pytest.mark.usefixtures("strange_project")
+
 CALL = ("go", "-q", "--model", "passthrough", "-m", "***CALL_TOOL add {}")
 CARD = ".fast-agent/agent-cards/ann.md"
-
-
-@pytest.fixture(autouse=True)
-def strange_project(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing says that the project is the person's own."""
-    home = tmp_path / "strangers"
-    home.mkdir(mode=0o700)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("FAST_AGENT_HOME", str(home / ".fast-agent"))
 
 
 @pytest.fixture(name="card")

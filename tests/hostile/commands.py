@@ -14,6 +14,7 @@ HELLO = {
         "clientInfo": {"name": "test", "version": "1"},
     },
 }
+OPENING = (HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"})
 LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 LOAD = {
     "jsonrpc": "2.0",
