@@ -47,7 +47,7 @@ def config(project: Path, text: str) -> Path:
     return path
 
 
-@pytest.mark.spec("TR-F1.2")
+@pytest.mark.spec("TR-F1.2", "TR-G3.2a", "TR-Q3.1")
 @pytest.mark.parametrize("way", ["card", "option"])
 def test_naming_a_model_of_a_project_makes_it_no_more_than_found(
     run: Run, write_card: WriteCard, project: Path, way: str
@@ -58,11 +58,32 @@ def test_naming_a_model_of_a_project_makes_it_no_more_than_found(
     beside = config(project, f"model_aliases: {{mine: 'playback?file={outside}'}}\n")
     more = ("--model", "mine") if way == "option" else ()
     refused = run(*SAY, "--card", card, *more)
-    assert (refused.code, refused.out) == (3 if way == "card" else 1, ""), refused
+    assert (refused.code, refused.out) == (3, ""), refused
+    assert "FA501" not in refused.err  # it is known, and only waits
     assert "PRIVATE" not in refused.out + refused.err
     assert "fastagent.config.yaml:1" in refused.err
     given = run(*SAY, "--card", card, *more, "--config-path", beside)
     assert given.out == "PRIVATE\n", given
+
+
+@pytest.mark.spec("TR-G3.2a", "TR-Q3.1")
+@pytest.mark.parametrize(
+    ("settings", "model"),
+    [
+        ("endpoints: {lab: {base_url: 'https://lab.example/v1'}}", "lab.big"),
+        ("model_references: {fast: {quick: 'local?path=./m.gguf'}}", "$fast.quick"),
+        ("model_aliases: {quick: generic.qwen}", "passthrough,quick"),
+    ],
+)
+def test_a_model_that_goes_through_an_unapproved_setting_waits_for_approval(
+    run: Run, project: Path, settings: str, model: str
+) -> None:
+    config(project, settings + "\n")
+    for command in (SAY, ("serve", "--transport", "stdio")):
+        refused = run(*command, "--model", model)
+        assert (refused.code, refused.out) == (3, ""), refused
+        assert "FA801" in refused.err
+        assert "FA501" not in refused.err
 
 
 @pytest.mark.spec("TR-F3.2")

@@ -55,15 +55,16 @@ def check_model(program: FastAgent, model: str | None) -> None:
     """Check that `--model` names a model, if it is passed.
 
     Raises:
+        TrustError: It goes through a setting of a project that is not approved.
         ModelError: It is none; with every problem.
     """
     if model is None:
         return
     from fast_agent.models.check import check_model as problems_of
 
-    problems = problems_of(
-        model, program.settings, os.environ, directory=program.workspace, ready=False
-    )
+    settings = program.settings
+    program.admission.check_model(model)
+    problems = problems_of(model, settings, os.environ, directory=program.workspace, ready=False)
     if problems:
         first = problems[0]
         raise ModelError(first.message, hint=first.hint, diagnostics=problems)

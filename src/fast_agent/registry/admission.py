@@ -276,6 +276,19 @@ class Admission:
         if used is not None:
             raise self.decisions.refused(used, config.name)
 
+    def check_model(self, text: str) -> None:
+        """Check that a model spec goes through no setting that is left out.
+
+        Args:
+            text: The value of `--model`: a spec, or several with commas between.
+
+        Raises:
+            TrustError: It does; nothing answers in its place.
+        """
+        closed = self._closed_model(text)
+        if closed is not None:
+            raise self.decisions.refused(closed, None)
+
     def lacks(self, receiver: str | None) -> bool:
         """Return whether the agent that is to get tools or servers is left out.
 
@@ -411,7 +424,6 @@ class Admission:
     def _unusable_setting(self, config: AgentConfig) -> LeftOut | None:
         """Return a setting that an agent would use and that is left out."""
         from fast_agent.cards.fields import FIELDS_OF
-        from fast_agent.trust.config_effects import names_found_alias
 
         settings = self.decisions.settings
         has_shell = config.shell or "--shell" in self.expected.shared
@@ -422,19 +434,29 @@ class Admission:
         text = self.expected.model or config.model_text
         if text is None and "default_model" in settings:
             return settings["default_model"]
-        layers = tuple(chain.from_iterable(self.expected.layers.values()))
-        if "model_aliases" in settings and names_found_alias(text or "", layers, self._person()):
-            return settings["model_aliases"]
-        for one in split_models(text or ""):
-            closed = settings.get(f"endpoints.{one.partition('.')[0].partition('/')[0]}")
-            if closed is not None:
-                return closed
+        closed = self._closed_model(text or "")
+        if closed is not None:
+            return closed
         providers = self._providers_of(config)
         asks_one = not providers.isdisjoint(PROVIDERS)
         for path, one in settings.items():
             section = path.partition(".")[0]
             if section in providers or (asks_one and section == "request_params"):
                 return one
+        return None
+
+    def _closed_model(self, text: str) -> LeftOut | None:
+        """Return the aliases or the endpoint that a model spec needs and that are left out."""
+        from fast_agent.trust.config_effects import names_found_alias
+
+        settings = self.decisions.settings
+        layers = tuple(chain.from_iterable(self.expected.layers.values()))
+        if "model_aliases" in settings and names_found_alias(text, layers, self._person()):
+            return settings["model_aliases"]
+        for one in split_models(text):
+            closed = settings.get(f"endpoints.{one.partition('.')[0].partition('/')[0]}")
+            if closed is not None:
+                return closed
         return None
 
     def _filtered(self, load: CardLoad, root: CardRoot) -> CardLoad:
