@@ -29,6 +29,7 @@ from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_probes import card_probes
 from fast_agent.steps.steps import NULL_STEPS, start_at
 from fast_agent.telemetry import is_wanted
+from fast_agent.text.json_value import as_object
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
 from fast_agent.trust.origin import end_of, own_place, remote_root, root_of
 
@@ -43,8 +44,10 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import Fetched
+    from fast_agent.cards.load import ForeignPlaces
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
+    from fast_agent.config.settings import ForeignTools
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.mcp.authorization import Authorizations
     from fast_agent.mcp.server import ServerSpec
@@ -844,7 +847,27 @@ class Program:
 
     @property
     def _reader(self) -> CardReader:
-        return CardReader(self._cwd, self._environ, self._fetch)
+        return CardReader(self._cwd, self._environ, self._fetch, self.agents_in_place)
+
+    @property
+    def foreign_agents(self) -> ForeignTools | None:
+        """Whether agents of other tools are loaded, by the person's own configuration."""
+        return self._person.foreign_agents
+
+    def agents_in_place(self) -> ForeignPlaces:
+        """Return what reads directories of agents of other tools, such as `.claude/agents`."""
+        from fast_agent.config.find import find_files
+        from fast_agent.config.layer import read_layer
+        from fast_agent.formats.in_place import AgentsInPlace
+
+        named = None if self._config_path is None else self._cwd / self._config_path
+        file = find_files(self._cwd, home_directory(self._environ), named).config
+        # Only names are taken: nothing is decided yet about a file that was found.
+        layer = None if file is None or self._ignore_config else read_layer(file, str(file), [])
+        written = as_object(None if layer is None else layer.document.value)
+        there = as_object(as_object(written.get("mcp")).get("servers"))
+        servers = (*self._person.mcp.servers, *there)
+        return AgentsInPlace(self.foreign_agents or "none", servers)
 
     def _fetch(self, address: str) -> Fetched:
         """Fetch a card from an address a person typed; redirects lead to its host only.

@@ -418,3 +418,48 @@ def test_what_is_denied_does_not_happen_by_trust(
         mine.unlink()
         run(*SAY, "--trust", "--agent", "ann")
         assert f"/page{'' if kind == 'hosts' else '?k=word'} " in canary.heard[0]
+
+
+REVIEWER = "---\nname: reviewer\ndescription: Reviews\ntools: Bash\n---\nYou review.\n"
+WRITER = "---\nname: writer\ndescription: Writes\ntools: []\n---\nYou write.\n"
+
+
+def _foreign(project: Path, home: Path) -> None:
+    folder = project / ".claude/agents"
+    folder.mkdir(parents=True)
+    (folder / "reviewer.md").write_text(REVIEWER)
+    (folder / "writer.md").write_text(WRITER)
+    (home / "fastagent.config.yaml").write_text("foreign_agents: all\n")
+
+
+@pytest.mark.spec("FMT-30")
+def test_agents_of_other_tools_in_a_project_wait_for_approval_like_its_cards(
+    run: Run, project: Path, home: Path
+) -> None:
+    _foreign(project, home)
+    ask = ("go", "-q", "--model", "passthrough", "-m", "hi", "--agent")
+    assert run(*ask, "writer").out == "hi\n"  # it only talks
+    refused = run(*ask, "reviewer")
+    assert (refused.code, refused.out) == (3, "")
+    assert "any command the model chooses" in refused.err
+    assert ".claude/agents/reviewer.md" in refused.err
+    assert run("check").code == 0
+    assert "reviewer" in run("graph").out
+    run("trust", "--yes")
+    assert run(*ask, "reviewer").out == "hi\n"
+    (project / ".claude/agents/reviewer.md").write_text(REVIEWER.replace("You", "You rarely"))
+    assert run(*ask, "reviewer").code == 3
+    assert run("go", "-q", "--no-found", "--model", "passthrough", "-m", "hi").out == "hi\n"
+
+
+@pytest.mark.spec("FMT-30")
+def test_a_project_cannot_have_agents_of_other_tools_loaded(
+    run: Run, project: Path, home: Path
+) -> None:
+    _foreign(project, home)
+    (home / "fastagent.config.yaml").unlink()
+    assert run(*SAY, "--model", "passthrough", "--agent", "writer").code == 1
+    config(project, "foreign_agents: all\n")
+    refused = run(*SAY, "--model", "passthrough")
+    assert (refused.code, refused.out) == (1, "")
+    assert "`foreign_agents` counts in your own configuration only" in refused.err

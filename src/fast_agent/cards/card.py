@@ -53,9 +53,10 @@ class Card:
             key: Whether to return the place of the last key instead of its value.
 
         Returns:
-            Its span in the file; None if the card does not set the field.
+            Its span in the file; None if the card does not set the field, or was made of an agent
+            of another tool.
         """
-        if self.document is None:
+        if self.document is None or self.document.source.is_made:
             return None
         return self.document.span_of((name, *keys), key=key)
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from fast_agent.cards.card import Card
 from fast_agent.cards.card_files import (
@@ -33,6 +33,7 @@ from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
 from fast_agent.diagnostics.render_human import diagnostic
 from fast_agent.errors import FastAgentError, TrustError, os_reason
+from fast_agent.text.frozen import frozen
 from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source, signature_at
 from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest
@@ -76,6 +77,7 @@ def load_cards(
     fetch: Callable[[str], Fetched] | None = None,
     optional: Collection[str | Path] = (),
     grant: CardGrant | None = None,
+    foreign: ForeignPlaces | None = None,
 ) -> CardLoad:
     """Load cards from files, directories and web addresses.
 
@@ -95,13 +97,14 @@ def load_cards(
         optional: Those of the directories that may hold no card: a warning where files in them
             were skipped, else a note.
         grant: What the found set of the cards may do; None where a person named them.
+        foreign: Reads the directories of agents of other tools; None reads them like others.
 
     Returns:
         The cards and all problems. Nothing is raised for a wrong card or a missing file.
     """
     # All files are read before the first is parsed: system calls between cost the caches, and
     # the processor time of a load is a third less without them.
-    gathering = _Gathering(os.getcwd() if cwd is None else os.fspath(cwd), fetch, grant)  # noqa: PTH109
+    gathering = _Gathering(os.getcwd() if cwd is None else os.fspath(cwd), fetch, grant, foreign)  # noqa: PTH109
     for path in paths:
         gathering.gather(path if isinstance(path, Candidate) else os.fspath(path))
     environ = os.environ if environ is None else environ
@@ -137,6 +140,7 @@ def with_variables(file: FileLoad, environ: Mapping[str, str], *, multi_card: bo
     config, candidate = file.cards[0].config, file.candidate
     if candidate is not None:
         name = os.path.basename(candidate.path)  # noqa: PTH119
+        name = name if name.lower().endswith(CARD_SUFFIXES) else _AS_CARD
         origin = Origin(stem(name), source=config.source, grant=config.grant)
     else:
         name = _name_of(config.remote or "")
@@ -173,6 +177,7 @@ class _Found(NamedTuple):
         source: Its text; None where `problem` says why not.
         problem: Its error, or why it was skipped; None if there is text.
         signature: Its signature before it was read.
+        notes: What became of its fields, where it is an agent of another tool.
     """
 
     name: str
@@ -181,6 +186,7 @@ class _Found(NamedTuple):
     source: Source | None = None
     problem: Diagnostic | None = None
     signature: Signature | None = None
+    notes: tuple[Diagnostic, ...] = ()
 
     @property
     def named(self) -> bool:
@@ -189,16 +195,52 @@ class _Found(NamedTuple):
 
 
 _NOWHERE = Origin(None)
+_AS_CARD = "card.md"
+"""The file name that a card made of an agent of another tool is read by: it is Markdown."""
+
+
+@frozen
+class ForeignCard:
+    """An agent of another tool as a card.
+
+    Args:
+        text: The text of the card; None where the file is not one.
+        problem: Why it is not.
+        notes: What became of the fields of the agent, at their places in its file.
+    """
+
+    text: str | None
+    problem: Diagnostic | None = None
+    notes: tuple[Diagnostic, ...] = ()
+
+
+class ForeignPlaces(Protocol):
+    """Reads the agents of other tools in the directories where these keep them."""
+
+    def files(self, folder: str) -> Sequence[str] | None:
+        """Return the files of a directory that may hold agents; None if it is no such place."""
+        ...
+
+    def cards(
+        self, folder: str, sources: Mapping[str, Source]
+    ) -> Iterable[tuple[str, ForeignCard]]:
+        """Return the cards of all files of a directory, each with the path of its file."""
+        ...
 
 
 class _Gathering:
     """Finds and reads the files behind paths and addresses."""
 
     def __init__(
-        self, cwd: str, fetch: Callable[[str], Fetched] | None, grant: CardGrant | None = None
+        self,
+        cwd: str,
+        fetch: Callable[[str], Fetched] | None,
+        grant: CardGrant | None,
+        foreign: ForeignPlaces | None,
     ) -> None:
         self._cwd = cwd
         self._grant = grant
+        self._foreign = foreign
         self._fetch = fetch
         self._seen: set[str] = set()
         self._ends: dict[str, tuple[str, frozenset[str]]] = {}
@@ -215,7 +257,11 @@ class _Gathering:
         path = os.path.abspath(os.path.join(self._cwd, shown))  # noqa: PTH100, PTH118 - fast
         name = os.path.basename(path)  # noqa: PTH119
         if os.path.isdir(path):  # noqa: PTH112
-            self._gather_directory(path, shown)
+            files = None if self._foreign is None else self._foreign.files(path)
+            if self._foreign is None or files is None:
+                self._gather_directory(path, shown)
+            else:
+                self._gather_foreign(path, shown, self._foreign, files)
         elif is_skill(name):
             message = "a `SKILL.md` is a skill, not a card"
             self._refuse(shown, message, "name it in `skills`, or name a card file")
@@ -270,6 +316,26 @@ class _Gathering:
         has_known_files = end - first < len(candidates)
         self.directories.append(_Directory(path, shown, first, end, has_known_files))
 
+    def _gather_foreign(
+        self, path: str, shown: str, foreign: ForeignPlaces, files: Sequence[str]
+    ) -> None:
+        """Read the agents of another tool in a directory, as cards that stand in their files."""
+        first = len(self.found)
+        read: dict[str, _Found] = {}
+        for file in files:
+            place = os.path.join(shown, os.path.relpath(file, path))  # noqa: PTH118
+            self._read(Candidate(file, place, named=False))
+            if self.found[first:] and self.found[-1].source is not None:
+                read[file] = self.found.pop()
+        sources = {file: one.source for file, one in read.items() if one.source is not None}
+        for file, card in foreign.cards(path, sources):
+            one = read[file]
+            own = None if card.text is None else Source(sources[file].path, card.text, is_made=True)
+            self.found.append(
+                one._replace(name=_AS_CARD, source=own, problem=card.problem, notes=card.notes)
+            )
+        self.directories.append(_Directory(path, shown, first, len(self.found), False))
+
     def _read(self, candidate: Candidate) -> None:
         path = candidate.path
         if path in self._seen:
@@ -317,7 +383,7 @@ def _load(found: _Found, environ: Mapping[str, str], multi_card: bool) -> FileLo
     problem = found.problem
     if problem is None:
         return FileLoad(found.candidate, found.signature)
-    if problem.code == rules.SKIPPED_FILE:
+    if problem.code in {rules.SKIPPED_FILE, rules.SKIPPED_FOREIGN.code}:
         return _skipped(found, problem)
     unread = () if found.origin.name is None else (found.origin.name,)
     return FileLoad(found.candidate, found.signature, (), (problem,), None, unread)
@@ -344,7 +410,7 @@ def _load_text(
         written = _NAME_LINE.search(source.text)
         unread = (written[1] if written else stem(found.name),)
     cards: list[Card] = []
-    diagnostics = list(reading.diagnostics)
+    diagnostics = [*found.notes, *reading.diagnostics]
     for document in reading.documents:
         card, problems = validate_card(document, found.origin, environ)
         cards.append(card)

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fast_agent.app import FastAgent
 
 AGENT_CARDS = Path(".fast-agent/agent-cards")
 """Where a project keeps agents that load automatically."""
 
 TOOL_CARDS = Path(".fast-agent/tool-cards")
 """Where it keeps those that become tools of the default agent."""
+
+
+def foreign_places(program: FastAgent) -> tuple[Path, ...]:
+    """Return the directories of agents of other tools, where the person wants these loaded.
+
+    Args:
+        program: The program.
+    """
+    from fast_agent.config.home import FOREIGN_PLACES
+
+    there = tuple([Path(one) for one in FOREIGN_PLACES if (program.workspace / one).is_dir()])
+    return there if there and program.foreign_agents is not None else ()
 
 
 def auto_loaded(directory: Path, workspace: Path) -> tuple[Path, ...]:

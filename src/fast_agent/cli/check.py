@@ -13,10 +13,11 @@ import click
 from fast_agent.app import FastAgent
 from fast_agent.cards.load_set import card_facts, check_set, default_choice
 from fast_agent.cli import options
-from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS
+from fast_agent.cli.loading import found_cards
 from fast_agent.cli.output import hide_in_errors
 from fast_agent.config.find import CONFIG_NAMES
-from fast_agent.config.home import working_directory
+from fast_agent.config.home import is_foreign_place, working_directory
 from fast_agent.errors import ConfigError
 from fast_agent.text.environment import VariableNames
 from fast_agent.text.frozen import frozen
@@ -100,7 +101,7 @@ class Checking:
         """Yield the paths of each set, whether they must hold cards, and where it would run."""
         cwd = working_directory()
         if not self._paths:
-            found = (*auto_loaded(AGENT_CARDS, cwd), *auto_loaded(TOOL_CARDS, cwd))
+            found = found_cards(self._program(cwd), (), ())[2]
             if found:
                 yield tuple(map(str, found)), False, cwd
                 return
@@ -118,17 +119,15 @@ class Checking:
 
         # Found files are checked as text: no variable gets a value.
         strange = not self._paths
+        program = self._program(home)
+        is_foreign = any(is_foreign_place(str(Path(one).absolute())) for one in paths)
         load = load_cards(
             paths,
             environ=VariableNames(os.environ) if strange else None,
             multi_card=self._multi_card,
             optional=optional,
             grant=Grant(root_of(Path(paths[0]).absolute())) if strange else None,
-        )
-        program = FastAgent(
-            config_path=self._config_path,
-            cwd=home,
-            trust=TrustOptions(passive=True),
+            foreign=program.agents_in_place() if is_foreign else None,
         )
         program.hide_values_of(load.cards)
         hide_in_errors(program.redact)
@@ -147,6 +146,10 @@ class Checking:
         if choice is not None and not any(one.severity == "error" for one in problems):
             problems.append(choice)
         return CheckReport(card_facts(load.cards), tuple(problems))
+
+    def _program(self, home: Path) -> FastAgent:
+        """Return the program that a set in this directory would run in; nothing of it acts."""
+        return FastAgent(config_path=self._config_path, cwd=home, trust=TrustOptions(passive=True))
 
 
 def _project_of(path: str) -> Path | None:
@@ -173,6 +176,9 @@ def home_of(path: str) -> Path:
 
 
 def _sets_below(directory: Path, depth: int) -> Iterator[tuple[str, ...]]:
+    if is_foreign_place(str(directory.absolute())):
+        yield (str(directory),)
+        return
     own = (directory / AGENT_CARDS.name, directory / TOOL_CARDS.name)
     if directory.name == _HIDDEN_BUT_OURS:
         found = tuple(str(one) for one in own if one.is_dir() and _holds_cards(one))

@@ -40,17 +40,15 @@ def command(
     """
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_graph import CardGraph, render_graph
-    from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+    from fast_agent.cli.loading import found_cards
     from fast_agent.trust.gate import TrustOptions
 
-    here = Path.cwd()
-    named: tuple[str | Path, ...] = paths
-    named = named or (*auto_loaded(AGENT_CARDS, here), *auto_loaded(TOOL_CARDS, here)) or (".",)
     program = FastAgent(
         config_path=config_path,
         trust=TrustOptions(passive=True),
     )
     hide_in_errors(program.redact)
+    named: tuple[str | Path, ...] = paths or (*found_cards(program, (), ())[2],) or (".",)
     where = [one if "://" in str(one) else Path(one).absolute() for one in named]
     program.load(cards=where, multi_card=multi_card, found=() if paths else where)
     graph = CardGraph.of(program, cost=cost)

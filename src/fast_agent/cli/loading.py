@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded
+from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS, auto_loaded, foreign_places
 from fast_agent.cli.report import report_left_out
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def found_cards(
     """Return the directories that load automatically: agents, tools, and all found ones."""
     if program.gate.options.without_found:
         return (), (), []
-    agents = auto_loaded(AGENT_CARDS, program.workspace)
+    agents = (*auto_loaded(AGENT_CARDS, program.workspace), *foreign_places(program))
     others = auto_loaded(TOOL_CARDS, program.workspace)
     named = {program.workspace / path for path in (*cards, *tools) if "://" not in path}
     found = [path for path in (*agents, *others) if program.workspace / path not in named]

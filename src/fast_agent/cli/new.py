@@ -314,8 +314,13 @@ def _with_schema(file: str, text: str) -> str:
 
 def _offer_found() -> None:
     """Report agents of other tools in the working directory, and how to import them."""
+    from fast_agent.config.home import FOREIGN_PLACES
     from fast_agent.formats.detection import found_here
 
-    for place, tool in found_here(Path()):
-        standard_output().line(f"\nFound agents of {tool} in {place}; to make cards of them:")
-        standard_output().line(f"  fast-agent import {place}")
+    out, places = standard_output(), found_here(Path())
+    for place in places:
+        out.line(f"\nFound agents of {FOREIGN_PLACES[place]} in {place}; to make cards of them:")
+        out.line(f"  fast-agent import {place}")
+    if places:
+        out.line(f"\nTo use them as they are:\n  fast-agent go --card {places[0]}")
+        out.line("`foreign_agents: files` in the configuration of your home always loads them.")

@@ -12,6 +12,7 @@ from fast_agent.cards.records import COMPACTION, COUNT, REQUEST_PARAMS
 from fast_agent.config.guide import GUIDE
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import (
+    ForeignTools,
     LocalSettings,
     ModelLimits,
     OAuthSettings,
@@ -475,6 +476,13 @@ SETTINGS: Final = Record(
         ),
         Entry("guide", GUIDE, "documents served as `guide://`", effects=()),
         Entry("tui", TUI, "how the terminal looks and which keys it takes", effects=()),
+        Entry(
+            "foreign_agents",
+            OneOf(get_args(ForeignTools)),
+            "load `.claude/agents` and its like in place, with these tools for agents that name"
+            " none; counts in your own configuration only",
+            effects=(),  # a found file that has it is refused
+        ),
         Entry("trust", TRUST, "what found projects may do; counts in the home only", effects=()),
     ),
     build=dict,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from pathlib import Path, PurePath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
 
 HOME_VARIABLE: Final = "FAST_AGENT_HOME"
 """Environment variable that names another home directory."""
@@ -66,6 +66,29 @@ USER_SKILL_FOLDERS: Final = (".agents/skills", ".claude/skills")
 
 SKILL_FOLDERS: Final = (".fast-agent/skills", ".claude/skills", ".agents/skills")
 """Where the skills of a project are, below its directory, where nothing else is said."""
+
+
+FOREIGN_PLACES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        ".claude/agents": "Claude Code",
+        ".github/agents": "VS Code or Copilot",
+        ".github/chatmodes": "VS Code or Copilot",
+        ".opencode/agent": "OpenCode",
+        ".opencode/agents": "OpenCode",
+        ".gemini/agents": "Gemini CLI",
+        ".codex/agents": "Codex",
+    }
+)
+"""Where projects keep agents of other tools, and whose these are."""
+
+
+def is_foreign_place(folder: str) -> bool:
+    """Return whether a directory is one in which another tool keeps agents.
+
+    Args:
+        folder: Its path.
+    """
+    return "/".join(PurePath(folder).parts[-2:]) in FOREIGN_PLACES
 
 
 def project_directories(workspace: Path, home: Path | None) -> tuple[Path, ...]:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 
 _SERVERS: Final[Keys] = ("mcp", "servers")
-_STATUS_COMMAND: Final[Keys] = ("tui", "status_command")
+_OWN: Final[tuple[Keys, ...]] = (("tui", "status_command"), ("foreign_agents",))
+"""Settings that act by themselves, so that they count in the person's own configuration only."""
 
 
 @frozen
@@ -106,8 +107,8 @@ def load_settings(
         reader = Reader(layer, layer.directory, environ if part is None else part.environ)
         if layer.directory != home and layer.has(("trust",)):
             problems.append(_policy_elsewhere(layer))
-        if (part or (decide is None and layer.root)) and layer.has(_STATUS_COMMAND):
-            problems.append(_command_of_project(layer))
+        if part or (decide is None and layer.root):
+            problems += [_of_project(layer, keys) for keys in _OWN if layer.has(keys)]
         kept = layer if part is None else without(layer, part.left_out)
         tree = _merged(tree, reader.tree(SETTINGS, kept.document.value))
         problems.extend(reader.problems)
@@ -181,11 +182,11 @@ def _policy_elsewhere(layer: FileLayer) -> Diagnostic:
     )
 
 
-def _command_of_project(layer: FileLayer) -> Diagnostic:
-    """Refuse a command for the terminal in a found file: it would run as soon as one is open."""
-    return layer.place(_STATUS_COMMAND, key=True).problem(
+def _of_project(layer: FileLayer, keys: Keys) -> Diagnostic:
+    """Refuse in a found file what would act as soon as the file is read."""
+    return layer.place(keys, key=True).problem(
         WRONG_CONFIG_VALUE,
-        "`tui.status_command` counts in your own configuration only",
+        f"`{'.'.join(map(str, keys))}` counts in your own configuration only",
         "move it to the configuration of your home, or pass this file with `--config-path`",
     )
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 Protocol: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 
+ForeignTools: TypeAlias = Literal["none", "files", "all"]
+"""The tools of an agent of another tool that names none, and so had every tool there."""
+
 ServiceTier: TypeAlias = Literal["auto", "default", "flex", "priority"]
 
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -305,6 +308,8 @@ class Settings:
         skills: Skill directories.
         guide: Documents served as `guide://`.
         tui: How the terminal looks and which keys it takes.
+        foreign_agents: The tools of agents of other tools that name none, where such agents are
+            loaded in place; None loads none.
         layers: Where all this comes from, the weakest first.
         warnings: Doubtful findings, such as a file that was skipped.
     """
@@ -325,6 +330,7 @@ class Settings:
     skills: SkillsSettings = SkillsSettings()
     guide: GuideSettings = NO_GUIDE
     tui: TuiSettings = NO_TUI
+    foreign_agents: ForeignTools | None = None
     layers: tuple[Layer, ...] = field(default=(), repr=False, compare=False)
     warnings: tuple[Diagnostic, ...] = field(default=(), repr=False, compare=False)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from fast_agent.cards.fields import CARD_TYPES
 from fast_agent.cards.peer_fields import PEER_FIELDS
+from fast_agent.config.home import FOREIGN_PLACES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,20 +79,9 @@ _CARD_WORDS: Final = frozenset(
 _MODES: Final = frozenset({"primary", "subagent", "all"})
 
 
-_AGENT_PLACES: Final = (
-    (".claude/agents", "Claude Code"),
-    (".github/agents", "VS Code or Copilot"),
-    (".github/chatmodes", "VS Code or Copilot"),
-    (".opencode/agent", "OpenCode"),
-    (".opencode/agents", "OpenCode"),
-    (".gemini/agents", "Gemini CLI"),
-    (".codex/agents", "Codex"),
-)
-
-
-def found_here(project: Path) -> list[tuple[str, str]]:
-    """Return the places of a project where agents of other tools are, and whose they are."""
-    return [(name, tool) for name, tool in _AGENT_PLACES if (project / name).is_dir()]
+def found_here(project: Path) -> list[str]:
+    """Return the places of a project where agents of other tools are."""
+    return [name for name in FOREIGN_PLACES if (project / name).is_dir()]
 
 
 def foreign_files(place: Path) -> list[Path]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from fast_agent.cards.card_files import Candidate, has_card_name, list_directory, stem
 from fast_agent.cards.card_load import CardLoad, Fetched, FileLoad
 from fast_agent.cards.load import load_cards
+from fast_agent.config.home import is_foreign_place
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import NO_FRONTMATTER
 from fast_agent.text.environment import VariableNames
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.grant import CardGrant
+    from fast_agent.cards.load import ForeignPlaces
     from fast_agent.text.source import Signature
 
 _State: TypeAlias = tuple[bytes, int, int, int]
@@ -37,14 +39,21 @@ class CardReader:
         cwd: The directory relative paths start from, absolute.
         environ: The variables for `${NAME}`.
         fetch: Gets the text behind an address.
+        foreign: Returns what reads the directories of agents of other tools; None reads them like
+            others.
     """
 
     def __init__(
-        self, cwd: Path, environ: Mapping[str, str], fetch: Callable[[str], Fetched]
+        self,
+        cwd: Path,
+        environ: Mapping[str, str],
+        fetch: Callable[[str], Fetched],
+        foreign: Callable[[], ForeignPlaces] | None = None,
     ) -> None:
         self.cwd = cwd
         self.environ = environ
         self._fetch = fetch
+        self._foreign = foreign
 
     def key(self, path: str | os.PathLike[str]) -> str:
         """Return the key of a path or address: an absolute path, or the address itself."""
@@ -76,7 +85,26 @@ class CardReader:
             fetch=self._fetch,
             optional=[one for one in shown if isinstance(one, str)] if optional else (),
             grant=grant,
+            foreign=self._places_in(shown),
         )
+
+    def _places_in(self, paths: Iterable[str | Candidate]) -> ForeignPlaces | None:
+        named = (one for one in paths if isinstance(one, str) and "://" not in one)
+        is_there = any(is_foreign_place(str(self.cwd / one)) for one in named)
+        return self._foreign() if is_there and self._foreign is not None else None
+
+    def foreign_states(self, path: str) -> tuple[tuple[str, Signature | None], ...] | None:
+        """Return the files of a directory of agents of another tool, with their signatures.
+
+        Args:
+            path: The directory, absolute.
+
+        Returns:
+            Them; None if it is another directory.
+        """
+        places = self._places_in([path])
+        files = None if places is None else places.files(path)
+        return None if files is None else tuple([(one, signature_at(one)) for one in files])
 
 
 class CardRoot:
@@ -108,6 +136,7 @@ class CardRoot:
         self.remote = "://" in self._shown
         self.path = self._shown if self.remote else os.path.join(reader.cwd, self._shown)  # noqa: PTH118
         self._listing: list[str] | None = None
+        self._foreign = None if self.remote else reader.foreign_states(self.path)
         self.load = reader.read(
             [self._shown], multi_card=multi_card, optional=optional, grant=grant
         )
@@ -127,6 +156,8 @@ class CardRoot:
         """
         if self.remote:
             return False
+        if self._foreign is not None:
+            return self._look_at_foreign()
         try:
             changed = self._changed_files()
             if changed is None:
@@ -185,6 +216,14 @@ class CardRoot:
         if sum(map(has_card_name, names)) == len(found):
             self._listing = names
         return True
+
+    def _look_at_foreign(self) -> bool:
+        # Agents of other tools refer to each other by what they are called there: all or none.
+        now = self._reader.foreign_states(self.path)
+        if now == self._foreign:
+            return False
+        self._foreign = now
+        return self._take(self._read_all())
 
     def _look_at_file(self) -> bool:
         files = self.load.files

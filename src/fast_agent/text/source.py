@@ -69,11 +69,14 @@ class Source:
         path: The file, as the user named it.
         text: The whole text.
         signature: The file's signature before it was read; None if it is not a file.
+        is_made: Whether the text was made of that of the file, so that its lines are not those of
+            the file.
     """
 
     path: str
     text: str
     signature: Signature | None = field(default=None, repr=False, compare=False)
+    is_made: bool = field(default=False, repr=False, compare=False)
     _starts: list[int] = field(default_factory=list[int], init=False, repr=False, compare=False)
 
     @classmethod

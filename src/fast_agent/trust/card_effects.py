@@ -574,7 +574,7 @@ def names_in(value: JsonValue) -> tuple[str, ...]:
 def _line(card: Card, keys: Keys, near: str) -> int | None:
     """Find the line of a value in a card, without composing its YAML where that is plain."""
     document = card.document
-    if document is None:
+    if document is None or document.source.is_made:
         return None
     text = document.yaml.text
     field = str(keys[0])

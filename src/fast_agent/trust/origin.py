@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from unicodedata import normalize
 from urllib.parse import quote, unquote
 
+from fast_agent.config.home import is_foreign_place
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -183,6 +184,8 @@ def root_of(path: Path) -> Path:
     for one in (folder, *folder.parents):
         if one.name in OWN_FOLDERS:
             return one.parent
+        if is_foreign_place(str(one)):
+            return one.parent.parent
     return folder
 
 
@@ -263,7 +266,9 @@ def names_secret(place: PurePath) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_secret_folder(place: str) -> bool:
-    return any(map(_is_secret_name, place.split("/")))
+    parts = place.split("/")
+    # Agents of other tools belong to the set; the rest of such a hidden directory stays hidden.
+    return any(map(_is_secret_name, parts[1:] if is_foreign_place("/".join(parts[:2])) else parts))
 
 
 def _is_secret_name(part: str) -> bool:
