@@ -874,7 +874,7 @@ class Program:
 
         What came is found, as everything with an address is: only to fetch it was the person's act.
         """
-        from fast_agent.registry.remote_card import fetch_card
+        from fast_agent.mcp.web_page import fetch_card
 
         if self.gate.options.without_found:
             raise CardError(

@@ -9,7 +9,7 @@ import pytest
 from tests.commands.controller_world import DeskWorld
 from tests.patience import PATIENCE
 
-from fast_agent.commands.server_completion import complete_from_server
+from fast_agent.commands.completion import complete_from_server
 from fast_agent.mcp.server import from_command_line
 from fast_agent.trust.gate import TrustOptions
 

@@ -12,8 +12,8 @@ from tests.hostile.canary import CANARY
 from fast_agent.app import FastAgent
 from fast_agent.errors import TrustError
 from fast_agent.mcp.guarded_http import judged
+from fast_agent.mcp.web_page import fetch_card
 from fast_agent.prompt.url_text import fetch_text
-from fast_agent.registry.remote_card import fetch_card
 from fast_agent.serve.agent_admin import AdminTools
 from fast_agent.trust.approvals import Approvals
 from fast_agent.trust.effect import Effect, Holder

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from fast_agent.mcp.toolset import is_skill_tool
+from fast_agent.mcp.pool import is_skill_tool
 from fast_agent.messages.content import (
     AudioContent,
     EmbeddedResource,

@@ -12,7 +12,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from fast_agent.rpc.lines import Lines
-from fast_agent.serve.agent_stdio import StdioEdge
+from fast_agent.serve.agent_serving import StdioEdge
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

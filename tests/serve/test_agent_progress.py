@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.agents.events import Origin, WorkflowAdvanced
-from fast_agent.serve.agent_progress import step_of
+from fast_agent.serve.agent_call import step_of
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject

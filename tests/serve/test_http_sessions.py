@@ -11,7 +11,7 @@ from tests.serve.asgi_world import HELLO, PROGRESS, open_app
 
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.service import ResourceService, ServerInfo
-from fast_agent.serve import http_sessions, resumable_call
+from fast_agent.serve import agent_call, http_sessions
 from fast_agent.serve.agent_scopes import ScopeLimits
 from fast_agent.serve.agent_server import SESSION_ID
 from fast_agent.serve.http_sessions import IDLE_SECONDS, HttpSessions
@@ -240,7 +240,7 @@ async def test_strangers_do_not_end_a_conversation(world: AgentWorld) -> None:
 async def test_abandoned_questions_do_not_silence_others(
     world: AgentWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resumable_call, "MAX_WAITING", 4)
+    monkeypatch.setattr(agent_call, "MAX_WAITING", 4)
     world.card("asker", human_input=True)
     text = """***CALL_TOOL request_human_input {"message": "Which?"}"""
     asked: dict[str, Any] = {"name": "asker", "arguments": {"message": text}}

@@ -8,7 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from tests.serve.agent_world import AgentWorld, connected, text_of, until
 
-from fast_agent.serve import resumable_call
+from fast_agent.serve import agent_call
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ async def test_a_token_goes_on_with_its_own_call_and_once_only(world: AgentWorld
 async def test_a_call_whose_client_never_answers_ends(
     world: AgentWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resumable_call, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(agent_call, "ANSWER_SECONDS", 0.05)
     async with (
         world.serving() as server,
         connected(server, MODERN, elicitation_callback=never) as client,
@@ -86,7 +86,7 @@ async def test_a_call_whose_client_never_answers_ends(
 async def test_abandoned_questions_give_way_to_new_ones(
     world: AgentWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resumable_call, "MAX_WAITING", 2)
+    monkeypatch.setattr(agent_call, "MAX_WAITING", 2)
     async with (
         world.serving(scope="connection") as server,
         connected(server, MODERN, elicitation_callback=never) as client,

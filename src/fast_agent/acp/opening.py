@@ -200,7 +200,7 @@ class SessionOpening:
         """
         if self.store is None or self.program.gate.policy.everything:
             return None
-        from fast_agent.acp.human import ClientHuman
+        from fast_agent.acp.permission import ClientHuman
 
         store = self.store()
         change = store.change(session)
@@ -226,9 +226,8 @@ class SessionOpening:
         note: Callable[[str], None],
     ) -> AbstractAsyncContextManager[AgentApp]:
         from fast_agent.acp.files import ClientFiles
-        from fast_agent.acp.human import ClientHuman
         from fast_agent.acp.kit import EditorTools
-        from fast_agent.acp.permission import ClientPermission
+        from fast_agent.acp.permission import ClientHuman, ClientPermission
         from fast_agent.runtime.protected_files import ProtectedFiles
 
         peer, client, cwd = wanted.peer, wanted.client, wanted.cwd

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fast_agent.resources.roots import ResourceRoots
-    from fast_agent.resources.skill.set import NamePolicy
+    from fast_agent.resources.skill.options import NamePolicy
 
 Values: TypeAlias = "dict[str, str | bool | tuple[str, ...] | None]"
 

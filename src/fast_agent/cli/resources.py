@@ -1,26 +1,31 @@
-"""`fast-agent resources` and its commands."""
+"""`fast-agent resources` and its commands: checks of skills and guides, and serving them."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from fast_agent.cli import options
 from fast_agent.cli.resource_options import ROOTS, SERVE, roots_of
+from fast_agent.config.home import GUIDE_FILE
+from fast_agent.errors import ConfigError
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fast_agent.cli.resource_options import Option
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.catalog import Catalog
     from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
-    from fast_agent.resources.roots import OpenRoots
+    from fast_agent.resources.roots import OpenRoots, ResourceRoots
     from fast_agent.resources.search import Hit
+
 
 _MAX_COMPLETIONS = 100
 
@@ -182,9 +187,7 @@ def serve(**values: Any) -> None:
 
         serve_values(values)
     else:
-        from fast_agent.cli.resources_http import serve_over_http
-
-        serve_over_http(values)
+        _serve_over_http(values)
 
 
 @command.command("list")
@@ -295,8 +298,6 @@ def check(paths: tuple[str, ...], fix: bool, output: str, **values: Any) -> None
 
     Exit status: 0 no errors, 1 errors, 2 invalid usage.
     """
-    from fast_agent.cli.resource_checking import check_roots, split_paths
-
     skills, guides = split_paths(paths)
     values["skills"] = (*values["skills"], *skills)
     if paths and not values["skills"] and values["guide"] is None:
@@ -321,3 +322,95 @@ def _open(values: dict[str, Any]) -> OpenRoots:
     return roots_of(values).open(
         report=lambda found: report_note(f"{found.severity}: {found.path}: {found.message}")
     )
+
+
+def split_paths(paths: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Separate directories of skills from guides.
+
+    Args:
+        paths: What the person named.
+
+    Returns:
+        The directories of skills, and the guides.
+    """
+    skills: list[str] = []
+    guides: list[str] = []
+    for path in paths:
+        found = Path(path)
+        is_guide = found.is_file() or (found / GUIDE_FILE).is_file()
+        (guides if is_guide else skills).append(path)
+    return skills, guides
+
+
+def check_roots(roots: ResourceRoots, more_guides: Sequence[str] = ()) -> list[Diagnostic]:
+    """Check skills and guides.
+
+    Args:
+        roots: What to check; the internal documents have their own tests.
+        more_guides: Further guides.
+
+    Returns:
+        Every problem, those of skills first, in the order of their files.
+    """
+    found: list[Diagnostic] = []
+    if roots.skills:
+        opened = roots._replace(guide=None, configured=None, internal=False).open(
+            report=found.append
+        )
+        if opened.skill is not None:
+            from fast_agent.resources.skill.check import check_provider
+
+            found = check_provider(opened.skill)
+    own = roots.guide is not None or roots.configured is not None
+    for guide in [*([roots.guide] if own else ()), *more_guides]:
+        found += _guide_problems(roots, guide)
+    return list(dict.fromkeys(found))
+
+
+def _guide_problems(roots: ResourceRoots, guide: str | None) -> list[Diagnostic]:
+    """Check a guide; None is the configured one."""
+    try:
+        opened = roots._replace(skills=(), guide=guide, internal=False).open()
+    except ConfigError as error:
+        if not error.diagnostics:
+            raise
+        return list(error.diagnostics)
+    return [] if opened.guide is None else list(opened.guide.diagnostics())
+
+
+_MAX_PORT = 65535
+
+
+def _serve_over_http(values: Mapping[str, object]) -> None:
+    """Serve over HTTP what the values of the command name, until it is interrupted."""
+    import anyio
+
+    from fast_agent.cli.output import standard_error
+    from fast_agent.cli.resources_fast import SERVER_NAME
+    from fast_agent.serve.connections import raise_descriptor_limit
+    from fast_agent.serve.http import MCP_PATH, open_socket, read_token, serve_http
+    from fast_agent.serve.http_access import HttpSettings
+    from fast_agent.serve.resource_server import ResourceServer
+    from fast_agent.version import __version__
+
+    token_file = cast("str | None", values["token_file"])
+    settings = HttpSettings(
+        host=str(values["host"]),
+        port=_port(str(values["port"])),
+        token=None if token_file is None else read_token(token_file),
+        allow_hosts=cast("tuple[str, ...]", values["allow_host"]),
+        allow_origins=cast("tuple[str, ...]", values["allow_origin"]),
+    )
+    settings.check()
+    raise_descriptor_limit()
+    service = roots_of(values).open().service(SERVER_NAME, __version__)
+    listening = open_socket(settings)
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    standard_error().line(f"serving at http://{host}:{listening.getsockname()[1]}{MCP_PATH}")
+    anyio.run(partial(serve_http, ResourceServer(service), settings, listening))
+
+
+def _port(text: str) -> int:
+    if text.isascii() and text.isdigit() and int(text) <= _MAX_PORT:
+        return int(text)
+    raise click.UsageError(f"`--port {text}` is no number from 0 to {_MAX_PORT}")

@@ -1,4 +1,7 @@
-"""Commands about agents: who there is, who is talked to, what they are made of and have used."""
+"""Commands about agents: which there are, who is talked to, what they are made of and have used.
+
+Agents can be attached: they become tools of the one that is talked to, through its `agents`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 from fast_agent.agents.compaction import filling, parts_of
 from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.fields import FIELDS_OF
-from fast_agent.commands.attaching import attach, attached
 from fast_agent.commands.command import Command, CommandResult, Option, Word
 from fast_agent.commands.place import named_path
 from fast_agent.commands.session_usage import SessionUsage, counted, usage_lines
@@ -18,7 +20,7 @@ from fast_agent.errors import RunError
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
@@ -356,3 +358,53 @@ CARD_COMMANDS = (
         ),
     ),
 )
+
+
+async def attach(controller: ConversationController, names: Sequence[str]) -> str:
+    """Attach others to the current agent as tools, permanently: a reload keeps them.
+
+    Args:
+        controller: The conversation.
+        names: The agents, which are loaded.
+
+    Returns:
+        What came of each, for a person.
+
+    Raises:
+        FastAgentError: They cannot be its tools; nothing is changed.
+    """
+
+    def give() -> Sequence[str]:
+        controller.program.attach(controller.agent, names)
+        return names
+
+    return await attached(controller, give)
+
+
+async def attached(controller: ConversationController, give: Callable[[], Iterable[str]]) -> str:
+    """Attach tools to the current agent, and report the result of each.
+
+    Args:
+        controller: The conversation.
+        give: Changes the cards, and returns the agents that should become tools. It runs in a
+            worker thread.
+
+    Raises:
+        FastAgentError: They cannot be its tools; nothing is changed.
+    """
+    from anyio.to_thread import run_sync
+
+    receiver = controller.agent
+    before = frozenset(controller.app.load_set.cards[receiver].config.agents)
+    names = await run_sync(lambda: tuple(dict.fromkeys(give())))
+    await controller.refresh()
+    lines = [_outcome(name, receiver, before) for name in names]
+    return listed(lines) if len(lines) > 1 else "".join(lines)
+
+
+def _outcome(name: str, receiver: str, before: frozenset[str]) -> str:
+    if name == receiver:
+        return f"`{name}` is the agent that is talked to, and no tool of its own"
+    if name in before:
+        return f"`{name}` was a tool of `{receiver}` already"
+    return f"`{name}` is a tool of `{receiver}` now"

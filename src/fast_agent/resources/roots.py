@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from fast_agent.resources.guide.provider import GuideProvider
     from fast_agent.resources.limits import Limits
     from fast_agent.resources.provider import Addition, Provider
-    from fast_agent.resources.skill.options import SkillJudge
+    from fast_agent.resources.skill.options import NamePolicy, SkillJudge
     from fast_agent.resources.skill.provider import SkillProvider
-    from fast_agent.resources.skill.set import NamePolicy
 
 
 class ResourceRoots(NamedTuple):
@@ -108,7 +107,7 @@ class ResourceRoots(NamedTuple):
         catalog = Catalog(providers, limits)
         additions = [] if skill is None else list(_skill_additions(skill))
         if guide is not None:
-            from fast_agent.resources.guide.tools import guide_addition
+            from fast_agent.resources.guide.provider import guide_addition
 
             additions.append(guide_addition(catalog))
         return OpenRoots(catalog, additions, skill, guide)

@@ -19,11 +19,10 @@ from fast_agent.resources.provider import Addition
 from fast_agent.resources.service import ResourceService, ServerInfo, object_of, text_of
 from fast_agent.rpc.encoding import NOTHING, encode
 from fast_agent.rpc.message import INTERNAL_ERROR, RemoteError
-from fast_agent.serve.agent_call import AgentCall
+from fast_agent.serve.agent_call import AgentCall, ResumableCall, ResumableCalls
 from fast_agent.serve.agent_drain import Drain
 from fast_agent.serve.agent_tools import ExposedAgents, prompt_messages
 from fast_agent.serve.resource_server import ResourceServer
-from fast_agent.serve.resumable_call import ResumableCall, ResumableCalls
 from fast_agent.telemetry import caller_trace
 from fast_agent.text.redaction import redacted
 from fast_agent.tools.human import HumanAnswer, asker
@@ -38,9 +37,9 @@ if TYPE_CHECKING:
     from fast_agent.resources.session import Session
     from fast_agent.rpc.message import Request
     from fast_agent.serve.agent_admin import AdminTools
+    from fast_agent.serve.agent_call import Report
     from fast_agent.serve.agent_conversation import Conversation
     from fast_agent.serve.agent_generation import Generation, Generations
-    from fast_agent.serve.agent_progress import Report
     from fast_agent.serve.agent_scopes import Scopes
     from fast_agent.serve.resource_server import Channel
     from fast_agent.text.json_value import JsonObject, JsonValue

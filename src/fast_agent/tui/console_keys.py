@@ -80,7 +80,7 @@ class ConsoleKeys:
         controller = self._console.opened
         if controller is None or not line.startswith(("/prompts ", "/resources ")):
             return []
-        from fast_agent.commands.server_completion import complete_from_server
+        from fast_agent.commands.completion import complete_from_server
 
         found = await complete_from_server(line, controller)
         return [(one.text, one.start, one.about) for one in found]

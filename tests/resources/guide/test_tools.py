@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fast_agent.resources.guide.tools import READ, SEARCH
+from fast_agent.resources.guide.provider import READ, SEARCH
 from fast_agent.resources.roots import ResourceRoots
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from fast_agent.resources.skill.provider import SkillOptions, SkillProvider
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.resources.skill.set import NamePolicy
+    from fast_agent.resources.skill.options import NamePolicy
     from fast_agent.text.json_value import JsonObject
 
 META: JsonObject = {

@@ -1,6 +1,7 @@
 """The index of a guide: which documents there are, by category, at one moment.
 
-It is made from the names in the tree alone; no document is read for it.
+It is made from the names in the tree alone; no document is read for it. Looking up a `guide://` URI
+finds its document, or what may have been meant.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fast_agent.diagnostics.rules import EMPTY_GUIDE_MEMBER
+from fast_agent.resources.guide.forms import CATEGORY, CATEGORY_DOCUMENT, COLLECTION, DOCUMENT, HELP
 from fast_agent.resources.guide.pattern import Pattern, is_pattern
+from fast_agent.resources.problem import Ambiguous, NotFound, TooLarge
 from fast_agent.resources.uri import Uri
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.guide.config import Category, GuideConfig, Member
-    from fast_agent.resources.problem import TooLarge
     from fast_agent.text.safe_file import FileStamp
+
 
 _PLAIN = re.compile(r"[A-Za-z0-9._~/-]+")
 """Paths that stand in a URI as they are."""
@@ -234,3 +237,283 @@ def folder_state(path: str) -> FolderState:
     except OSError:
         return ()
     return status.st_dev, status.st_ino, status.st_mtime_ns
+
+
+_KINDS = ("help", "collection", "category", "document")
+_MAX_COMPARED = 100
+_MAX_LONGER = 5  # an extension and a letter
+_MAX_CLOSE = 5
+
+
+def find_exact(index: GuideIndex, uri: Uri) -> Document | None:
+    """Find a document that a URI names in full, so that no other document could change the answer.
+
+    Args:
+        index: Where to look.
+        uri: A `guide://` URI of any form.
+
+    Returns:
+        The document; None where there is none, or where the URI needs the whole index.
+    """
+    segments = uri.segments
+    if len(segments) < 3 or segments[0] not in {"category", "document"}:
+        return None
+    shelf = index.shelves.get(segments[1])
+    name = "/".join(segments[2:])
+    if shelf is None or (segments[0] == "category" and is_pattern(name)):
+        return None
+    return shelf.documents.get(name)
+
+
+def find(index: GuideIndex, uri: Uri) -> Sequence[Document]:
+    """Find the documents that a URI names.
+
+    Args:
+        index: Where to look.
+        uri: A `guide://` URI of any form but `guide://help`.
+
+    Returns:
+        One document or more.
+
+    Raises:
+        NotFound: There is none.
+        Ambiguous: The name lacks its extension and several documents have it.
+        TooLarge: The category holds more than is served.
+    """
+    kind, *rest = uri.segments
+    if kind == "collection" and len(rest) == 1:
+        return _collection(index, uri, rest[0])
+    if kind == "category" and rest:
+        return _category(index, uri, rest[0], "/".join(rest[1:]))
+    if kind == "document" and len(rest) > 1:
+        return [_document(index, uri, rest[0], "/".join(rest[1:]))]
+    raise NotFound(uri.text, tuple(_forms(index, kind, rest)))
+
+
+def _collection(index: GuideIndex, uri: Uri, name: str) -> Sequence[Document]:
+    if name not in index.config.collections:
+        near = _near(name, index.config.collections)
+        also = ("category",) if name in index.shelves else ()
+        raise NotFound(
+            uri.text,
+            [*(_text(kind, name) for kind in also), *(_text("collection", one) for one in near)],
+            what="collection",
+        )
+    return _some(_collected(index, uri, name), uri)
+
+
+def _category(index: GuideIndex, uri: Uri, name: str, document: str) -> Sequence[Document]:
+    shelf = index.shelves.get(name)
+    if shelf is None:
+        near = _near(name, index.shelves)
+        also = ("collection",) if name in index.config.collections and not document else ()
+        raise NotFound(
+            uri.text,
+            [
+                *(_text(kind, name) for kind in also),
+                *(_text("category", one, document) for one in near),
+            ],
+            what="category",
+        )
+    _check_size(shelf.problem, uri)
+    if not document:
+        return _some(shelf.all(), uri)
+    if is_pattern(document):
+        found = {one.name: one for one in shelf.matching(Pattern.parse(document))}
+        exact = shelf.documents.get(document)
+        if exact is not None:
+            found[document] = exact
+        return _some([*found.values()], uri)
+    one = _only(shelf.named(document), uri)
+    if one is None:
+        raise NotFound(uri.text, tuple(_close(index, [shelf], document)), what="document")
+    return [one]
+
+
+def _document(index: GuideIndex, uri: Uri, context: str, name: str) -> Document:
+    """Find one document: in the category of this name, and only then in the collection."""
+    shelf = index.shelves.get(context)
+    if shelf is None and context not in index.config.collections:
+        near = _near(context, (*index.shelves, *index.config.collections))
+        close = [_text("document", one, name) for one in near]
+        raise NotFound(uri.text, close, what="category or collection")
+    if shelf is not None:
+        _check_size(shelf.problem, uri)
+        if (one := _only(shelf.named(name), uri)) is not None:
+            return one
+    collected = _collected(index, uri, context) if context in index.config.collections else ()
+    exact = [one for one in collected if one.name == name]
+    if (
+        one := _only(exact or [one for one in collected if _stem(one.name) == name], uri)
+    ) is not None:
+        return one
+    if shelf is not None and is_pattern(name) and shelf.matching(Pattern.parse(name)):
+        # only a category takes patterns
+        raise NotFound(uri.text, [_text("category", context, name)], what="document")
+    shelves = [index.shelves[one] for one in dict.fromkeys(one.category for one in collected)]
+    raise NotFound(
+        uri.text,
+        tuple(_close(index, [*([shelf] if shelf else []), *shelves], name)),
+        what="document",
+    )
+
+
+def _check_size(problem: TooLarge | None, uri: Uri) -> None:
+    """Refuse what cannot be listed in full: a part of it would pass for the whole."""
+    if problem is not None:
+        raise TooLarge(uri.text, problem.count, problem.limit, unit=problem.unit)
+
+
+def _collected(index: GuideIndex, uri: Uri, name: str) -> Sequence[Document]:
+    _check_size(index.too_large(name), uri)
+    return index.collection(name)
+
+
+def _some(documents: Sequence[Document], uri: Uri) -> Sequence[Document]:
+    if not documents:
+        raise NotFound(uri.text, what="document in")
+    return documents
+
+
+def _only(documents: Sequence[Document], uri: Uri) -> Document | None:
+    if len(documents) > 1:
+        raise Ambiguous(uri.text, sorted(one.uri.text for one in documents))
+    return documents[0] if documents else None
+
+
+def _stem(name: str) -> str:
+    stem, dot, extension = name.rpartition(".")
+    return stem if dot and "/" not in extension else name
+
+
+def _forms(index: GuideIndex, kind: str, rest: Sequence[str]) -> Iterator[str]:
+    """Guess which form of URI was meant."""
+    near = closest(kind, _KINDS)
+    if near == "document" and len(rest) == 1:
+        near = "category" if rest[0] in index.shelves else "collection"
+    if near == "help":
+        pass
+    elif near is not None and rest:
+        yield _text(near, *rest)
+    elif near == "collection":
+        yield from (_text("collection", name) for name in index.config.collections)
+    elif near is not None:
+        yield from (_text("category", name) for name in index.shelves)
+    elif kind in index.shelves:
+        yield _text("category", kind, *rest)
+    yield HELP.text
+
+
+def _close(index: GuideIndex, shelves: Sequence[Shelf], name: str) -> Iterator[str]:
+    """Find documents that may have been meant, few of many: a request must stay cheap."""
+    told: set[str] = set()
+    for document in _candidates(index, shelves, name):
+        uri = document.uri.text
+        if uri not in told:
+            told.add(uri)
+            yield uri
+        if len(told) == _MAX_CLOSE:
+            return
+
+
+def _candidates(index: GuideIndex, shelves: Sequence[Shelf], name: str) -> Iterator[Document]:
+    wanted = _last(name)
+    for shelf in dict.fromkeys((*shelves, *index.shelves.values())):
+        same = [one for one in shelf.names if wanted in one.casefold() and _last(one) == wanted]
+        yield from (shelf.documents[one] for one in same[:_MAX_CLOSE])
+    folder, slash, last = name.rpartition("/")
+    for shelf in shelves:
+        beside = [
+            one.removeprefix(folder + slash)
+            for one in shelf.beginning(folder + slash)
+            if abs(len(one) - len(name)) <= _MAX_LONGER and "/" not in one[len(folder) + 1 :]
+        ]
+        for near in _near(last, beside):
+            yield shelf.documents[folder + slash + near]
+
+
+def _last(name: str) -> str:
+    """The name without folders and extension, in any letter case."""
+    return _stem(name.rpartition("/")[2]).casefold()
+
+
+def _near(word: str, names: Iterable[str]) -> Sequence[str]:
+    few = [one for _, one in zip(range(_MAX_COMPARED), names, strict=False)]
+    stems = {_stem(one): one for one in reversed(few)}
+    near = closest(word, few) or stems.get(closest(_stem(word), stems) or "")
+    return () if near is None else (near,)
+
+
+def _text(kind: str, *names: str) -> str:
+    return Uri.of(
+        "guide", (kind, *(part for name in names if name for part in name.split("/")))
+    ).text
+
+
+_ARGUMENTS = {
+    COLLECTION: ("id",),
+    CATEGORY: ("name",),
+    CATEGORY_DOCUMENT: ("name", "docId"),
+    DOCUMENT: ("context", "docId"),
+}
+
+
+def complete(
+    index: GuideIndex, template: str, argument: str, value: str, given: Mapping[str, str]
+) -> Iterable[str]:
+    """Complete an argument; see `Provider.complete`.
+
+    Args:
+        index: The current guide.
+        template: One of the guide's templates.
+        argument: The argument's name.
+        value: What is written of it so far.
+        given: The other arguments, those that are known.
+
+    Returns:
+        Values that start with the typed text, then those that contain it, each sorted.
+
+    Raises:
+        NotFound: There is no such template or argument.
+    """
+    if argument not in _ARGUMENTS.get(template, ()):
+        raise NotFound(f"{template}: {argument}", what="argument")
+    if argument == "id":
+        names: Iterable[str] = index.config.collections
+    elif argument == "name":
+        names = index.shelves
+    elif argument == "context":
+        names = sorted({*index.shelves, *index.config.collections})
+    else:
+        first = "name" if template == CATEGORY_DOCUMENT else "context"
+        names = map(_written, _documents(index, given.get(first), first == "context"))
+    return _fitting(names, value)
+
+
+def _documents(index: GuideIndex, within: str | None, collections: bool) -> Iterable[str]:
+    if within is None:
+        return sorted({name for shelf in index.shelves.values() for name in shelf.names})
+    shelf = index.shelves.get(within)
+    names = () if shelf is None else shelf.names
+    if not collections or within not in index.config.collections:
+        return names
+    return sorted({*names, *(one.name for one in index.collection(within))})
+
+
+def _written(name: str) -> str:
+    """Write a name as it goes into a template: what would end the path is encoded."""
+    for sign, code in (("%", "%25"), ("?", "%3F"), ("#", "%23")):
+        name = name.replace(sign, code)
+    return name
+
+
+def _fitting(names: Iterable[str], value: str) -> Iterator[str]:
+    folded = value.casefold()
+    inside: list[str] = []
+    for name in names:
+        place = name.casefold().find(folded)
+        if place == 0:
+            yield name
+        elif place > 0:
+            inside.append(name)
+    yield from inside

@@ -18,7 +18,7 @@ from fast_agent.resources.problem import (
 from fast_agent.resources.provider import Addition, ServedTool, ToolAnswer
 from fast_agent.resources.resource import Resource
 from fast_agent.resources.skill.files import HEAD
-from fast_agent.resources.skill.prompt import escaped, one_line
+from fast_agent.resources.skill.listing import escaped, one_line
 from fast_agent.resources.skill.set import MANIFEST
 from fast_agent.resources.uri import Uri
 from fast_agent.rpc.message import INVALID_PARAMS

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from fast_agent.resources.skill.files import DEFAULT_SKILL_LIMITS, SkillLimits
 
 if TYPE_CHECKING:
-    from fast_agent.resources.skill.set import NamePolicy
     from fast_agent.text.json_value import JsonObject
+
+
+NamePolicy: TypeAlias = Literal["frontmatter", "strict", "lenient"]
+"""What a name that is not its folder's, or no name at all, leads to: `frontmatter` serves a skill
+under its `name` and leaves out wrong names; `strict` wants the folder's name as well; `lenient`
+serves wrong ones too, outside `skills/list`."""
 
 
 class SkillJudge(Protocol):

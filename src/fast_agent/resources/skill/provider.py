@@ -18,9 +18,8 @@ from fast_agent.resources.provider import Document
 from fast_agent.resources.resource import ResourceContent
 from fast_agent.resources.skill.files import HEAD, SkillRoot
 from fast_agent.resources.skill.listing import entries, templates
-from fast_agent.resources.skill.naming import build
 from fast_agent.resources.skill.options import DEFAULT_OPTIONS, SkillOptions
-from fast_agent.resources.skill.set import INDEX, MANIFEST, PROMPT, SCHEME, Skill, SkillSet
+from fast_agent.resources.skill.set import INDEX, MANIFEST, PROMPT, SCHEME, Skill, SkillSet, build
 from fast_agent.rpc.encoding import encode
 from fast_agent.text.safe_file import RefusedFileError
 from fast_agent.text.suggestion import closest
@@ -395,7 +394,7 @@ class SkillProvider:
         return encode({"$schema": INDEX_SCHEMA, "skills": entries})
 
     def _prompt(self, uri: Uri) -> ResourceContent:
-        from fast_agent.resources.skill.prompt import prompt_xml
+        from fast_agent.resources.skill.listing import prompt_xml
 
         self._look_if_due()
         return ResourceContent(uri, "application/xml", prompt_xml(self._set.skills))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.resources.skill.set import NamePolicy
+    from fast_agent.resources.skill.options import NamePolicy
     from fast_agent.text.json_value import JsonObject
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.errors import CardError
-from fast_agent.registry import remote_card
-from fast_agent.registry.remote_card import MAX_BYTES, fetch_card
+from fast_agent.mcp import web_page
+from fast_agent.mcp.web_page import MAX_CARD_BYTES, fetch_card
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         if page == "/latin.md":
             body = CARD.encode("latin-1")
         if page == "/large.md":
-            body = b"x" * (MAX_BYTES + 1)
+            body = b"x" * (MAX_CARD_BYTES + 1)
         if page == "/slow.md":
             self.server.over.wait()
             return
@@ -99,7 +99,7 @@ def test_what_cannot_be_used(site: str, page: str, message: str) -> None:
 
 @pytest.mark.spec("FILE-13")
 def test_a_slow_server_is_given_up_on(site: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_card, "TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(web_page, "CARD_TIMEOUT_SECONDS", 0.05)
     with pytest.raises(CardError, match=r"did not answer within 0.05 seconds"):
         fetch_card(f"{site}/slow.md")
 
