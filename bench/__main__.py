@@ -38,6 +38,7 @@ FAMILIES = (
     "maker",
     "tool",
     "file_search",
+    "peer_files",
     "workflows",
     "history_routing",
     "many_messages",

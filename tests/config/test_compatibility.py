@@ -70,6 +70,17 @@ def test_defaults_of_servers_give_way_to_their_own(place: Place) -> None:
     assert servers["b"].sampling_model == "haiku"
 
 
+@pytest.mark.spec("CONF-5")
+def test_keys_of_providers_at_the_top_are_theirs(place: Place) -> None:
+    text = "openai_api_key: abc\nanthropic_api_key:\ngoogle_api_key: xyz\n"
+    place.write(text, "fast-agent.secrets.yaml").chmod(0o600)
+    place.write("google: {api_key: own}\n")
+    settings = place.load()
+    keys = {name: settings.provider(name).api_key for name in ("openai", "anthropic", "google")}
+    assert keys == {"openai": "abc", "anthropic": None, "google": "xyz"}
+    assert settings.warnings == ()
+
+
 @pytest.mark.parametrize("peer", [{}, {"reconnect_on_disconnect": True, "description": "x"}])
 def test_our_settings_hold_beside_keys_of_the_peer(place: Place, peer: dict[str, Any]) -> None:
     """A key that the peer and this program share is never dropped as one of the peer's."""

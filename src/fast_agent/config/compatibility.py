@@ -179,6 +179,7 @@ class _Translation:
         self._drop(values, (), DISPLAY_KEYS, UNUSED_SETTING)
         self._drop(values, (), UNSUPPORTED_KEYS, UNSUPPORTED_SETTING)
         for name in PROVIDERS:
+            self._move(values, f"{name}_api_key", (), name, "api_key")
             section = values.get(name)
             if isinstance(section, dict):
                 self._provider(section, name)
