@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -134,7 +135,7 @@ def _serve(arguments: list[str]) -> None:
     def note(frame: FrameType, event: str, argument: object) -> None:  # noqa: ARG001
         if entered is not None and event == "call":
             code = frame.f_code
-            if code.co_name != "<module>":  # imported, and nothing of it called yet
+            if code.co_flags & CO_OPTIMIZED:  # a function, not the body of a module or a class
                 entered.add(code.co_filename)
 
     def begin(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
@@ -143,7 +144,9 @@ def _serve(arguments: list[str]) -> None:
         Path("noting").touch()
 
     def write(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        ours = sorted(one.rpartition(_PACKAGE)[2] for one in entered or () if _PACKAGE in one)
+        ours = sorted(
+            one.rpartition(_PACKAGE)[2] for one in tuple(entered or ()) if _PACKAGE in one
+        )
         Path("entered.part").write_text(json.dumps(ours))
         Path("entered.part").rename("entered.json")
 

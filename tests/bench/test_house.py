@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from bench.house.__main__ import ROOT
-from bench.house.source import PACKAGE, House
+from bench.house.source import LATER, PACKAGE, House
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,17 @@ ROOM = "from fast_agent.a.one import One\n__all__ = ['One']\n"
 
 def test_lines_and_files_are_counted(tmp_path: Path) -> None:
     found = house(tmp_path, one="x = 1\ny = 2\n", two="\n")
-    assert (found.lines, len(found.modules)) == (3, 2)
+    assert (found.lines(later=False), len(found.modules)) == (3, 2)
+
+
+def test_lines_of_later_features_are_counted_apart(tmp_path: Path) -> None:
+    found = house(tmp_path, tui__in__one="x = 1\n", tui_like="x = 1\ny = 2\n", types="x = 1\n")
+    assert (found.lines(later=True), found.lines(later=False)) == (2, 2)
+
+
+def test_later_features_exist() -> None:
+    names = {f"{one}." for one in House(ROOT / "src" / PACKAGE).modules}
+    assert [one for one in LATER if not any(name.startswith(f"{one}.") for name in names)] == []
 
 
 @pytest.mark.parametrize(
