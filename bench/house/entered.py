@@ -106,7 +106,10 @@ def _go(source: Path, arguments: tuple[str, ...]) -> str:
 
 def _environ(source: Path, work: Path) -> dict[str, str]:
     home = str(work / "home")
-    return {**os.environ, "PYTHONPATH": str(source), "HOME": home, "FAST_AGENT_HOME": home}
+    environ = {**os.environ, "PYTHONPATH": str(source), "HOME": home, "FAST_AGENT_HOME": home}
+    # As users have it: without, each process compiles every changed file again.
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environ
 
 
 def _ask(process: subprocess.Popen[bytes], method: str, params: dict[str, Any]) -> None:

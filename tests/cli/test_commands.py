@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -225,6 +226,26 @@ def test_help_imports_nothing_heavy(spawn: Run) -> None:
             [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
         )
         assert done.stderr.splitlines()[-1] == "[]", arguments
+
+
+def test_one_message_without_cards_loads_no_card_files_and_weighs_no_effects(
+    tmp_path: Path,
+) -> None:
+    rooms = ("cards.load", "mcp.web_page", "trust.card_effects", "trust.config_effects")
+    code = (
+        "import sys\nfrom fast_agent.cli.main import main\n"
+        "try:\n    main(sys.argv[1:])\nfinally:\n"
+        f"    print([one for one in {rooms!r} if f'fast_agent.{{one}}' in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "go", "--model", "passthrough", "--message", "hi"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path), "FAST_AGENT_HOME": str(tmp_path)},
+    )
+    assert done.stdout.splitlines() == ["hi", "[]"]
 
 
 def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:

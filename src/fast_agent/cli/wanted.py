@@ -82,7 +82,8 @@ def report_warnings(
     """
     notes = (*program.settings.warnings, *program.snapshot.notes)
     warnings = [note for note in notes if note.severity == "warning"]
-    report_diagnostics(warnings[:most])
+    if warnings:
+        report_diagnostics(warnings[:most])
     program.mark_reported(warnings)
     more = len(warnings[most:]) if most is not None else 0
     if more:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.errors import ResourceError
-from fast_agent.mcp.web_page import fetch_page
 from fast_agent.steps.steps import Step, here, text_by_digest
 
 if TYPE_CHECKING:
@@ -126,4 +125,6 @@ async def fetch_text(
     url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
 ) -> str:
     """Fetch a text over HTTP; see `fetch_page`."""
+    from fast_agent.mcp.web_page import fetch_page
+
     return (await fetch_page(url, max_bytes=max_bytes, timeout=timeout, check=check)).text

@@ -9,7 +9,6 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.cards.card_load import CardLoad
-from fast_agent.cards.load import with_variables
 from fast_agent.cards.load_set import default_card
 from fast_agent.cards.references import referred_names
 from fast_agent.config.layer import without
@@ -343,6 +342,7 @@ class Admission:
         known = self._files.get(path)
         if known is not None and known[0] is file and known[1] == grant:
             return known[2]
+        from fast_agent.cards.load import with_variables
         from fast_agent.trust.taken_names import taken_tools, with_free_tools
 
         closed, eased = self.decisions.closed_of(grant.root), self.decisions.eased_of(grant.root)
@@ -447,12 +447,13 @@ class Admission:
 
     def _closed_model(self, text: str) -> LeftOut | None:
         """Return the aliases or the endpoint that a model spec needs and that are left out."""
-        from fast_agent.trust.config_effects import names_found_alias
-
         settings = self.decisions.settings
-        layers = tuple(chain.from_iterable(self.expected.layers.values()))
-        if "model_aliases" in settings and names_found_alias(text, layers, self._person()):
-            return settings["model_aliases"]
+        if "model_aliases" in settings:
+            from fast_agent.trust.config_effects import names_found_alias
+
+            layers = tuple(chain.from_iterable(self.expected.layers.values()))
+            if names_found_alias(text, layers, self._person()):
+                return settings["model_aliases"]
         for one in split_models(text):
             closed = settings.get(f"endpoints.{one.partition('.')[0].partition('/')[0]}")
             if closed is not None:

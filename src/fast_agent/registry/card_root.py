@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.cards.card_files import Candidate, has_card_name, list_directory, stem
 from fast_agent.cards.card_load import CardLoad, Fetched, FileLoad
-from fast_agent.cards.load import load_cards
 from fast_agent.config.home import is_foreign_place
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import NO_FRONTMATTER
@@ -76,6 +75,8 @@ class CardReader:
             optional: Whether directories may hold no card.
             grant: What their found set may do; None where a person named them.
         """
+        from fast_agent.cards.load import load_cards
+
         shown = [one if isinstance(one, Candidate) else os.fspath(one) for one in paths]
         return load_cards(
             shown,

@@ -7,6 +7,7 @@ tags, keys that are not text and unbounded aliases are problems.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from fast_agent.errors import FastAgentError
@@ -18,33 +19,28 @@ if TYPE_CHECKING:
 
 
 # Characters that are not line ends here but are for others, or that YAML does not allow.
-_ODD = re.compile(
-    r"[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
-_USUAL = re.compile(
-    r"""
-    (?: [ ]*+ (?:\#[^\n]*+)? \n )*+ (?![ ])                 # the root is not indented
-    (?>
-        (?: [ ]*+ (?:\#[^\n]*+)? \n )                       # nothing, or a comment
-      | [A-Za-z_][\w-]*+ : [ ] [|>]-? \n                    # a text, and its lines
-            (?P<indent>[ ]+) [^ \n] [^\n]*+ \n
-            (?: (?P=indent) [^\n]*+ \n | [ ]*+ \n )*+
-      | (?= [ ] | -[ ] | [A-Za-z_][\w.-]*+ : )            # only fields at the root
-        [ ]{0,39}+ (?: -[ ]++ )?                            # a list item
-        (?: [A-Za-z_][\w.-]*+ : (?:[ ]+|(?=\n)) )?          # a key
-        (?: '[^'\n]*+' [ ]*+                                # a value in quotes
-          | "[^"\\\n]*+" [ ]*+
-          | \[ (?: [ ]*+ ,? [ ]*+ (?:                     # a list on one line
-                '[^'\n]*+' | "[^"\\\n]*+"
-              | (?!0[xo]) [A-Za-z0-9_][^\n'"\[\]{},:?\#&*!|>%@`]*+ [*?]?
-            ) )*+ [ ]*+ \] [ ]*+
-          | (?!0[xo]) [A-Za-z0-9_./$(] [^\n:]*+ (?: :(?![ \n]) [^\n:]*+ )*+    # plain text
-          | -[0-9][0-9.]*+
-        )? \n
-    )*+
-    """,
-    re.VERBOSE,
-)
+_ODD = r"[^\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+_USUAL = r"""
+(?: [ ]*+ (?:\#[^\n]*+)? \n )*+ (?![ ])                 # the root is not indented
+(?>
+    (?: [ ]*+ (?:\#[^\n]*+)? \n )                       # nothing, or a comment
+  | [A-Za-z_][\w-]*+ : [ ] [|>]-? \n                    # a text, and its lines
+        (?P<indent>[ ]+) [^ \n] [^\n]*+ \n
+        (?: (?P=indent) [^\n]*+ \n | [ ]*+ \n )*+
+  | (?= [ ] | -[ ] | [A-Za-z_][\w.-]*+ : )            # only fields at the root
+    [ ]{0,39}+ (?: -[ ]++ )?                            # a list item
+    (?: [A-Za-z_][\w.-]*+ : (?:[ ]+|(?=\n)) )?          # a key
+    (?: '[^'\n]*+' [ ]*+                                # a value in quotes
+      | "[^"\\\n]*+" [ ]*+
+      | \[ (?: [ ]*+ ,? [ ]*+ (?:                     # a list on one line
+            '[^'\n]*+' | "[^"\\\n]*+"
+          | (?!0[xo]) [A-Za-z0-9_][^\n'"\[\]{},:?\#&*!|>%@`]*+ [*?]?
+        ) )*+ [ ]*+ \] [ ]*+
+      | (?!0[xo]) [A-Za-z0-9_./$(] [^\n:]*+ (?: :(?![ \n]) [^\n:]*+ )*+    # plain text
+      | -[0-9][0-9.]*+
+    )? \n
+)*+
+"""
 """Lines as cards have them: no anchors, tags, flow mappings, escapes or further documents."""
 _EXACT = 2.0**53
 
@@ -154,6 +150,12 @@ class _UnusualError(Exception):
     """The value holds something only `yaml_nodes` can judge."""
 
 
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    # Compiled with the first document: 9 ms that a start without cards need not spend.
+    return re.compile(_USUAL, re.VERBOSE), re.compile(_ODD)
+
+
 def parse_clean(text: str) -> dict[str, JsonValue] | None:
     """Read a YAML mapping, if it is a plain one.
 
@@ -165,7 +167,8 @@ def parse_clean(text: str) -> dict[str, JsonValue] | None:
     """
     text = text.removeprefix("---\n")
     whole = text if text[-1:] == "\n" else f"{text}\n"
-    if _USUAL.fullmatch(whole) is None or _ODD.search(text):
+    usual, odd = _patterns()
+    if usual.fullmatch(whole) is None or odd.search(text):
         return None
     if whole is not text and ("|" in text or ">" in text):
         return None  # where a last text ends depends on the line end that is not there
