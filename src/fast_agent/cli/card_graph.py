@@ -10,10 +10,11 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.card import Card
     from fast_agent.text.json_value import JsonValue
     from fast_agent.workflows.cost import Bound, Cost
 
@@ -97,6 +98,29 @@ class CardGraph:
         edges = [edge for node in nodes for edge in _edges(node.config)]
         return cls(tuple(nodes), tuple(edges))
 
+    @classmethod
+    def joined(cls, before: Iterable[Card], after: Iterable[Card]) -> Self:
+        """Make one graph of two versions of a card set.
+
+        An agent of both is drawn as the second version has it. A reference that only the first
+        version has is left out where it would close a cycle.
+
+        Args:
+            before: The cards of the first version.
+            after: The cards of the second version.
+        """
+        old = {card.config.name: card.config for card in before}
+        configs = {**old, **{card.config.name: card.config for card in after}}
+        edges = [
+            edge for config in configs.values() for edge in _edges(config) if edge.target in configs
+        ]
+        kept = list(dict.fromkeys(edges))
+        for edge in (one for config in old.values() for one in _edges(config)):
+            if edge not in kept and not _reaches(kept, edge.target, edge.source):
+                kept.append(edge)
+        nodes = [Node(config, default=False, cost=None) for config in configs.values()]
+        return cls(tuple(nodes), tuple(kept))
+
 
 def render_graph(graph: CardGraph, output: str) -> str:
     """Write a graph.
@@ -118,6 +142,17 @@ def _edges(config: AgentConfig) -> Iterator[Edge]:
     for one in references(config):
         place = one.at + 1 if one.field in _ORDERED and one.at is not None else None
         yield Edge(config.name, one.name, one.field, place)
+
+
+def _reaches(edges: Sequence[Edge], start: str, end: str) -> bool:
+    """Return whether edges lead from one agent to another, or they are the same."""
+    seen, left = {start}, [start]
+    while left:
+        name = left.pop()
+        found = {edge.target for edge in edges if edge.source == name} - seen
+        seen |= found
+        left += found
+    return end in seen
 
 
 def _mermaid(graph: CardGraph) -> Iterator[str]:

@@ -15,6 +15,7 @@ COMMANDS = {
     "worker": "Run a worker that executes runs of a Temporal server.",
     "serve": "Serve agents to MCP clients.",
     "check": "Report every problem in cards, and fix what can be fixed.",
+    "diff": "Show what differs between two card sets, conversations or runs.",
     "graph": "Draw the graph of agents, and compute the maximum cost of a turn.",
     "acp": "Run agents in an editor that speaks the Agent Client Protocol.",
     "test": "Test cards against recordings.",

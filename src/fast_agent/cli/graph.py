@@ -6,6 +6,7 @@ from graphlib import TopologicalSorter
 from html import escape
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -79,6 +80,9 @@ _STYLE: Final = """\
       text-anchor: middle; dominant-baseline: central }
     .box { fill: #f6f8fa; stroke: #57606a } .flow { fill: #ddf4ff; stroke: #0969da }
     .server { fill: #fff8c5; stroke: #9a6700 } .default { stroke-width: 3 }
+    .added { fill: #dafbe1; stroke: #1a7f37; stroke-width: 3 }
+    .removed { fill: #ffebe9; stroke: #cf222e; stroke-dasharray: 6 4 }
+    .changed { stroke: #9a6700; stroke-width: 3 }
     .name { font-weight: bold } .small { font-size: 11px }
     .edge { fill: none; stroke: #57606a } .uses { stroke-dasharray: 4 3 }
     .label { font-size: 11px; stroke: #ffffff; stroke-width: 4; paint-order: stroke }"""
@@ -89,17 +93,25 @@ _ARROW: Final = (
 )
 
 
-def draw_graph(graph: CardGraph) -> str:
+NO_MARKS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def draw_graph(graph: CardGraph, marks: Mapping[str, str] = NO_MARKS) -> str:
     """Draw a graph.
 
     Args:
         graph: The graph.
+        marks: `added`, `removed` or `changed` by agent, which is also written below its name.
 
     Returns:
         An SVG document; names in it are text, whatever they hold.
     """
     servers = dict.fromkeys(name for node in graph.nodes for name in node.config.servers)
-    texts = {node.config.name: [node.config.name, *node.facts] for node in graph.nodes}
+    texts = {
+        name: [name, *node.facts, *filter(None, [marks.get(name)])]
+        for node in graph.nodes
+        if (name := node.config.name)
+    }
     texts |= {f"\0{name}": [name] for name in servers}
     texts = {key: [_shown(line) for line in lines] for key, lines in texts.items()}
     labels = _labels(graph)
@@ -110,7 +122,8 @@ def draw_graph(graph: CardGraph) -> str:
     for (ends, label), way in zip(labels.items(), layout.ways, strict=True):
         pen.edge(way, label, uses=ends[1].startswith("\0"))
     for node in graph.nodes:
-        pen.agent(node, layout.spots[node.config.name], texts[node.config.name])
+        name = node.config.name
+        pen.agent(node, layout.spots[name], texts[name], marks.get(name, ""))
     for name in servers:
         pen.server(layout.spots[f"\0{name}"], texts[f"\0{name}"])
     return pen.picture()
@@ -147,10 +160,11 @@ class _Pen:
         self._size = size
         self._elements: list[str] = []
 
-    def agent(self, node: Node, spot: Spot, lines: Sequence[str]) -> None:
+    def agent(self, node: Node, spot: Spot, lines: Sequence[str], mark: str) -> None:
         """Draw an agent: a box, or a hexagon for a workflow."""
         flow = node.config.type not in ("agent", "smart")
         kind = ("flow" if flow else "box") + (" default" if node.default else "")
+        kind = f"{kind} {mark}".rstrip()
         if flow:
             self._elements.append(f'<polygon class="{kind}" points="{_hexagon(spot)}"/>')
         else:

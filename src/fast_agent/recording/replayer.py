@@ -389,6 +389,8 @@ def _lines(value: JsonValue, indent: str) -> Iterator[str]:
     elif isinstance(value, Sequence):
         for inner in value:
             yield from _member("-", inner, indent)
+    elif isinstance(value, bool):
+        yield f"{indent}{'true' if value else 'false'}"
     else:
         yield f"{indent}{'none' if value is None else value}"
 
