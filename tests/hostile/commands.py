@@ -57,6 +57,11 @@ EVERY_COMMAND: dict[str, tuple[list[str], str]] = {
     "fmt": (["fmt", "--check", "."], ""),
     "sessions": (["session", "list"], ""),
     "skills": (["skills", "list"], ""),
+    "usage": (["usage"], ""),
+    "auth": (["auth", "list"], ""),
+    "new": (["new", "../dumped/new"], ""),
+    "resources check": (["resources", "check"], ""),
+    "resources search": (["resources", "search", "hi"], ""),
 }  # fmt: skip
 
 DESK = "@DESK"

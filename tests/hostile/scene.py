@@ -98,7 +98,7 @@ class Scene:
         """What happened that nobody allowed."""
         text = (self.directory / "log").read_text()
         found = [tuple(json.loads(line)) for line in text.splitlines()]
-        own = (str(self.home), str(self.directory / "dumped"))
+        own = (str(self.home), str(self.directory / "dumped"), "../dumped/")
         return [
             (kind, what)
             for kind, what in found

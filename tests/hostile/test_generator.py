@@ -169,6 +169,35 @@ def test_no_combination_acts_before_it_was_approved(
     assert acted(scene, trap, scene.fork(list(trap.command) or go, **environ))
 
 
+@pytest.mark.spec("TR-E.generated", "TR-G4.2a")
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + max(1, ROUNDS // 5)))
+def test_runs_and_conversations_of_before_bring_nothing_of_a_project(
+    tmp_path: Path, canary: Canary, forked: subprocess.Popen[str], seed: int
+) -> None:
+    print(f"seed {seed}")
+    scene = Scene.made(tmp_path, canary, forked)
+    kept = ["batch", "../own.md", "--input", "../items.jsonl", "--output", "../dumped/kept.jsonl"]
+    for arguments in (kept, ["go", "--card", "../own.md", "-m", "hi"]):
+        done = scene.fork(arguments)
+        assert done.returncode == 0, done.stderr
+    (run,) = json.loads(scene.fork(["runs", "list", "--json"]).stdout)
+    random = Random(seed)
+    fields = random.sample(IN_AGENTS, random.randint(2, 5))
+    spots = [Spot(at, canary.port, scene.private, random) for at in range(len(fields))]
+    traps = {spot.number: MAKERS[field](spot) for spot, field in zip(spots, fields, strict=True)}
+    Project(traps, random).write(scene.project, scene.home)
+    for arguments in (
+        ["runs", "resume", run["batch"]],
+        ["runs", "resume", run["id"], "--from", "1"],
+        ["runs", "export", run["id"], "-o", f"{tmp_path}/dumped/run.jsonl"],
+        ["runs", "show", run["id"], "--trace"],
+        ["go", "--card", "../own.md", "--resume", "-m", "again"],
+        ["session", "list"],
+        ["usage"],
+    ):
+        nothing_happened(scene, scene.fork(arguments))
+
+
 def goes_on(field: str, trap: Trap) -> bool:
     """Return whether an agent answers without what was not approved."""
     kind = field.partition(":")[2]
