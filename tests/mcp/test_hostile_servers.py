@@ -167,9 +167,9 @@ async def test_a_server_that_lists_nothing_is_waited_for_a_short_time_and_people
 
 
 UNREADABLE = {
-    "surrogate": "hex escape",
-    "cut": "EOF",
-    "anonymous": "expected value",
+    "surrogate": "surrogates not allowed",
+    "cut": "Expecting value: line 1 column",
+    "anonymous": "Expecting value: line 1 column",
     "dense": "over 4,000,000 values",
 }
 

@@ -29,13 +29,19 @@ from mcp.types import (
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
-    jsonrpc_message_adapter,
 )
-from pydantic import ValidationError
 
 from fast_agent.errors import ToolError
 from fast_agent.mcp.message_bounds import MESSAGE_LIMIT, VALUE_LIMIT, MessageBounds, values_of
 from fast_agent.mcp.untrusted import one_line
+from fast_agent.rpc.message import (
+    InvalidMessageError,
+    Notification,
+    Request,
+    Response,
+    decode,
+    message_of,
+)
 from fast_agent.tools.group_guard import guard_group, release_group
 from fast_agent.tools.private_process import make_private
 from fast_agent.trust.policy import marked
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     from mcp.types import JSONRPCMessage, LoggingMessageNotificationParams, RequestId
 
     from fast_agent.mcp.server import StdioTarget
+    from fast_agent.text.json_value import JsonValue
 
 
 _HEAD_ID: Final = re.compile(
@@ -55,6 +62,7 @@ _HEAD_ID: Final = re.compile(
 )
 """Where an answer names its request before anything else, as most servers write it."""
 
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHOWN_BYTES = 400
 _TAIL_LINES = 20
 _TAIL_LINE_BYTES = 2_000
@@ -262,26 +270,46 @@ async def _lines(
 
 
 def _parse(line: bytes) -> JSONRPCMessage:
-    """Read a message.
+    """Read a message, as the SDK passes it on.
 
     Raises:
         ValueError: It cannot be read; the text says why, with its start.
     """
+    reason = ""
     try:
-        return jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError as problem:
-        shown = one_line(line[:_SHOWN_BYTES].decode("utf-8", "replace"), 80)
-        reason = _reason(problem)
-        raise ValueError(f"not a protocol message{reason}: `{shown}`") from None
+        value = decode(line)
+        if _SURROGATE.search(line) is not None:
+            # Half a character, which no later reader or writer of the text could carry.
+            json.dumps(value, ensure_ascii=False).encode()
+        return _sdk_message(value)
+    except InvalidMessageError as problem:
+        reason = f" ({one_line(str(problem.__cause__ or problem), 100)})"
+    except UnicodeEncodeError as problem:
+        reason = f" ({problem.reason})"
+    except ValueError:
+        pass
+    shown = one_line(line[:_SHOWN_BYTES].decode("utf-8", "replace"), 80)
+    raise ValueError(f"not a protocol message{reason}: `{shown}`")
 
 
-def _reason(problem: ValueError) -> str:
-    """Return where a line is not JSON; empty if it is."""
-    if isinstance(problem, ValidationError):
-        first = problem.errors(include_url=False, include_input=False)[0]
-        if first["type"] == "json_invalid":
-            return f" ({one_line(first['msg'].removeprefix('Invalid JSON: '), 100)})"
-    return ""
+def _sdk_message(value: JsonValue) -> JSONRPCMessage:
+    """Return the message that a JSON value is, as the SDK's value.
+
+    Raises:
+        InvalidMessageError: It is not a message.
+        ValueError: The SDK takes no such answer, for example one whose result is not an object.
+    """
+    match message_of(value):
+        case Request(request_id, method, params):
+            return JSONRPCRequest(
+                jsonrpc="2.0", id=request_id, method=method, params=dict(params) or None
+            )
+        case Notification(method, params):
+            return JSONRPCNotification(jsonrpc="2.0", method=method, params=dict(params) or None)
+        case Response(_, _, None):
+            return JSONRPCResponse.model_validate(value)
+        case Response():
+            return JSONRPCError.model_validate(value)
 
 
 def failed_requests(line: bytes, unanswered: tuple[RequestId, ...]) -> tuple[RequestId, ...]:

@@ -129,12 +129,12 @@ def decode(data: bytes) -> JsonValue:
     """Return the JSON value in `data`.
 
     Raises:
-        InvalidMessageError: It is not JSON in UTF-8, or nested too deeply.
+        InvalidMessageError: It is not JSON in UTF-8, its cause says where; or nested too deeply.
     """
     try:
         value = cast("JsonValue", _decode(data.decode()))
-    except (ValueError, RecursionError):
-        raise InvalidMessageError(PARSE_ERROR, "the message is not JSON") from None
+    except (ValueError, RecursionError) as problem:
+        raise InvalidMessageError(PARSE_ERROR, "the message is not JSON") from problem
     # Counting brackets is far cheaper than walking the value, which is rarely needed.
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_deeper(value, MAX_DEPTH):
         msg = f"the message is nested more than {MAX_DEPTH} levels deep"
