@@ -120,6 +120,11 @@ def test_a_workflow_that_fails_is_an_error(run: Run, project: Path) -> None:
     done = run("go", "--card", "cards", "--agent", "front", "-m", "hi")
     assert (done.code, done.out) == (1, "")
     assert "agent `front` returned an invalid structured answer" in done.err
+    assert "hint: say in its instruction how to answer" in done.err
+    # The card is not at fault where its model cannot choose at all.
+    done = run("go", "--card", "cards", "--agent", "front", "-m", "hi", "--model", "passthrough")
+    assert (done.code, done.out) == (1, "")
+    assert "hint: its model only repeats the message" in done.err
 
 
 @pytest.mark.parametrize(

@@ -497,7 +497,8 @@ class Turn:
             if self._corrected or self._requests >= self._most(tools):
                 agent = self._life.origin.agent
                 msg = f"agent `{agent}` returned an invalid structured answer: {error}"
-                raise RunError(msg, hint=_OTHER_FORM) from error
+                echoes = self._model.name.partition("?")[0] in _ECHOES
+                raise RunError(msg, hint=_ECHOED if echoes else _OTHER_FORM) from error
             self._corrected = True
             self._warn("the structured answer was wrong and is asked for once more")
             return correction(error)
@@ -610,5 +611,10 @@ _AT_SHARE: Final = "the conversation takes {share:.0%} of what `{model}` has roo
 _TOO_LONG: Final = "the conversation is too long for `{model}`"
 _COMPACTED: Final = (
     "it is given a summary in the place of the first {messages} messages, which stay in the history"
+)
+_ECHOES: Final = frozenset({"passthrough", "slow"})
+_ECHOED: Final = (
+    "its model only repeats the message; use a model that can answer, or write the answers of a "
+    "test into a script: `--model 'scripted?file=FILE'`"
 )
 _OTHER_FORM: Final = "say in its instruction how to answer, or name another `model`"
