@@ -23,9 +23,11 @@ def figures(setup: Setup) -> Iterator[Figure]:
 
     def ours() -> Values:
         answer = setup.ours("context.py", most)
-        return {"turns": answer["turns"], "compaction": answer["compaction"]}
+        return {name: answer[name] for name in ("turns", "facts", "compaction")}
 
     done = compare(setup, ours, rounds=1)
     goal = Goal(most, at_least=True)
     yield done.figure("turns", "turns with a result of 100 KB before one fails", "", goal)
+    title = "of 100 facts in the middle of such results, those still known 50 turns later"
+    yield done.figure("facts", title, "", Goal(95, at_least=True))
     yield done.figure("compaction", "compaction of 200,000 tokens beside its model", "ms", Goal(50))
