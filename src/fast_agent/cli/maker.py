@@ -51,7 +51,7 @@ class Measuring:
     """The options of `fast-agent maker plan CARD`, and what it does with them."""
 
     cards: tuple[str, ...]
-    steps: int | None
+    step_count: int | None
     target: float | None
     agent: str | None
     messages: tuple[str, ...]
@@ -82,7 +82,7 @@ class Measuring:
         hide_in_errors(program.redact)
         program.load(cards=self.cards)
         config = self._voter(program)
-        steps = config.steps if self.steps is None else self.steps
+        steps = config.steps if self.step_count is None else self.step_count
         target = config.target_success if self.target is None else self.target
         check_steps(steps)
         check_target(target)
@@ -177,7 +177,7 @@ def command() -> None:
 @click.option(
     "--p", type=float, metavar="P", help="Probability that one answer is right; replaces the cards."
 )
-@click.option("--steps", type=int, metavar="S", help="Number of steps in the task.")
+@click.option("--steps", "step_count", type=int, metavar="S", help="Number of steps in the task.")
 @click.option(
     "--target",
     type=float,
@@ -215,7 +215,7 @@ def command() -> None:
 def plan(
     cards: tuple[str, ...],
     p: float | None,
-    steps: int | None,
+    step_count: int | None,
     target: float | None,
     valid: float | None,
     output: str,
@@ -235,11 +235,11 @@ def plan(
             option = {"messages": "message", "rights": "right"}.get(given[0], given[0])
             name = option.replace("_", "-")
             raise click.UsageError(f"--{name} goes with cards, not with --p")
-        if steps is None:
+        if step_count is None:
             raise click.UsageError("--p goes with --steps, the number of steps of the task")
-        facts = plan_by_formula(p, steps, target, valid)
+        facts = plan_by_formula(p, step_count, target, valid)
     elif valid is not None:
         raise click.UsageError("--valid goes with --p; of cards it is measured")
     else:
-        facts = Measuring(cards=cards, steps=steps, target=target, **asked).run()
+        facts = Measuring(cards=cards, step_count=step_count, target=target, **asked).run()
     standard_output().write(render(facts, output))

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.sessions.log import StepRecords
     from fast_agent.steps.parts import StepRedactor
-    from fast_agent.steps.steps import Steps, Work
+    from fast_agent.steps.steps import Work
     from fast_agent.text.json_value import JsonValue
 
     StepWrite: TypeAlias = tuple[Key, str, int, str | None, str | None]
@@ -113,15 +113,15 @@ class ConversationSteps(NullSteps):
         self, agent: str, message: Message, call_id: str | None
     ) -> AbstractContextManager[None]:
         """Enter a turn; one that nothing else started is a run of its own."""
-        steps = self._current()
-        if steps is not None:
+        steps = here().steps
+        if isinstance(steps, DurableSteps):
             return steps.turn(agent, message, call_id)
         return self._run(agent, message, call_id)
 
     async def enter(self, agent: str) -> None:
         """Start a turn; see `Steps.enter`."""
-        steps = self._current()
-        if steps is not None:
+        steps = here().steps
+        if isinstance(steps, DurableSteps):
             await steps.enter(agent)
 
     def close(self) -> None:
@@ -163,10 +163,6 @@ class ConversationSteps(NullSteps):
             for row in [*self.store.runs(state="queued")]:
                 self.store.delete_run(row.id)  # the user went on with something else
         return new_run(uuid4().hex, agent, written)
-
-    def _current(self) -> Steps | None:
-        steps = here().steps
-        return steps if isinstance(steps, DurableSteps) else None
 
     def _keep(self, digest: str, value: JsonValue) -> None:
         self._parts[digest] = value

@@ -86,7 +86,7 @@ class SessionStore:
         steps: Callable[[Path | StepRecords], TurnCarrier] | None = None,
     ) -> None:
         self._redact = redact
-        self._steps = steps
+        self._carrier = steps or _no_carrier
         self._provenance = provenance
         if isinstance(logs, Path):
             seconds = DISK_SECONDS if disk_seconds is None else disk_seconds
@@ -367,10 +367,11 @@ class SessionStore:
     def _session(self, log: EventLog) -> Session:
         log.redact = self._redact
         try:
-            carrier = None
-            if self._steps is not None:
-                carrier = self._steps(log.steps)
-            return Session(log, carrier)
+            return Session(log, self._carrier(log.steps))
         except BaseException:
             log.close()
             raise
+
+
+def _no_carrier(_: Path | StepRecords) -> None:
+    """Return what carries the turns of a session whose store names no carrier."""

@@ -229,10 +229,10 @@ async def _talk(
         try:
             if options.plain is not None:
                 console.scroll.add_lines([f"[plain mode: on, {options.plain}]"])
-            steps = await settle_model(controller)
+            first_steps = await settle_model(controller)
             _greet(console, controller)
-            if steps is not None:
-                console.say(steps)
+            if first_steps is not None:
+                console.say(first_steps)
             _report_keys(console, program)
             if options.session is not None:
                 _show_turns(console, options.session)

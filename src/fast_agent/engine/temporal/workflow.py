@@ -327,10 +327,9 @@ class AgentRun:
     def progress(self) -> dict[str, Any]:
         """Return how many steps were asked, and which are waiting."""
         steps = self._steps
-        return {
-            "steps": 0 if steps is None else steps.asked,
-            "waiting": [] if steps is None else list(steps.waiting.values()),
-        }
+        if steps is None:  # the run has not started
+            return {"steps": 0, "waiting": []}
+        return {"steps": steps.asked, "waiting": list(steps.waiting.values())}
 
 
 async def _asked(conversation: Cast, given: dict[str, Any]) -> TurnResult:
