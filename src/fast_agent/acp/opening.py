@@ -225,8 +225,7 @@ class SessionOpening:
         approval: ProjectApproval,
         note: Callable[[str], None],
     ) -> AbstractAsyncContextManager[AgentApp]:
-        from fast_agent.acp.files import ClientFiles
-        from fast_agent.acp.kit import EditorTools
+        from fast_agent.acp.client_tools import ClientFiles, EditorTools
         from fast_agent.acp.permission import ClientHuman, ClientPermission
         from fast_agent.runtime.protected_files import ProtectedFiles
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 import anyio
 from anyio.to_thread import run_sync
 
-from fast_agent.acp.files import file_diff
+from fast_agent.acp.client_tools import file_diff
 from fast_agent.acp.prompt_content import text_block
 from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
 from fast_agent.acp.updates import call_id
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.acp.client_side import ClientSide
-    from fast_agent.acp.files import ClientFiles
+    from fast_agent.acp.client_tools import ClientFiles
     from fast_agent.acp.remembered import RememberedPermissions, Verdict
     from fast_agent.acp.updates import Updates
     from fast_agent.rpc.peer import Peer

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.output import OutputShape
     from fast_agent.app import FastAgent
-    from fast_agent.cli.batch_progress import BatchProgress
+    from fast_agent.cli.progress import BatchProgress
     from fast_agent.engine.batch import Ask, Batch
     from fast_agent.engine.batch_input import Item
     from fast_agent.engine.engine import RunAnswer
@@ -231,7 +231,7 @@ class BatchCommand(CardOptions):
     ) -> None:
         from anyio import sleep
 
-        from fast_agent.cli.batch_progress import BatchProgress
+        from fast_agent.cli.progress import BatchProgress
         from fast_agent.engine.batch import counts_of
         from fast_agent.engine.embedded import lock_of
 
@@ -478,7 +478,7 @@ class BatchCommand(CardOptions):
         return int(number) if number == text else total * int(number) // 100
 
     def _estimate(self, program: FastAgent, items: list[Item]) -> None:
-        from fast_agent.cli.batch_progress import estimate
+        from fast_agent.cli.progress import estimate
 
         agent = self._answering(program)
         facts = estimate(program, agent, self.model, [item.message for item in items])
