@@ -60,7 +60,7 @@ DOORS: dict[str, set[str]] = {
     "tools/function_loader.py": {"import"},
     "tools/group_guard.py": {"start"},
     "tools/process_group.py": {"start"},
-    "tools/skill_copies.py": {"write"},  # of a skill that was approved, to temporary files
+    "tools/skill_gate.py": {"write"},  # of a skill that was approved, to temporary files
     "trust/address.py": {"interpolate"},
     "trust/approvals.py": {"write"},
     "trust/server_tools.py": {"write"},

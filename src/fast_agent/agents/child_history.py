@@ -1,33 +1,27 @@
-"""Child history: what a child agent starts with, and where its new messages go.
+"""Child history: where the messages a child starts with come from, and where its new ones go.
 
 Five sources and five merge targets, in every combination; each is one small value here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
-from fast_agent.agents.history_places import (
-    ChildMemory,
-    HistoryFiles,
-    IntoChildMemory,
-    IntoFile,
-    StepSource,
-    StepTarget,
-    into_parent,
-    parent_conversation,
-    session_transcript,
-)
+from fast_agent.agents.cast import cast_of
+from fast_agent.agents.conversation import Conversation
 from fast_agent.cards.agent_config import NO_OVERRIDES, ChildHistory
 from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.json_message import message_from_wire
+from fast_agent.steps.steps import Codec, Step, here
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from fast_agent.agents.child_call_batch import ChildCallBatch
-    from fast_agent.agents.history_places import Source, Target
     from fast_agent.cards.agent_config import AgentConfig, HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
@@ -177,3 +171,219 @@ def history_files(config: AgentConfig, workspace: Path) -> tuple[Path, ...]:
         return ()
     directory = config.directory or workspace
     return tuple([directory / name for name in config.messages])
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from fast_agent.agents.child_call_batch import ChildCallBatch
+    from fast_agent.messages.message import Message
+
+    Check = Callable[[Path], Path]
+
+    from fast_agent.text.json_value import JsonValue
+
+
+class Source(Protocol):
+    """Where the messages a child starts with come from."""
+
+    async def __call__(self, site: ChildCallBatch, /) -> Iterable[Message]:
+        """Return the messages; a conversation where starting from it must cost nothing.
+
+        Raises:
+            FastAgentError: They cannot be read.
+        """
+        ...
+
+
+class Target(Protocol):
+    """Where a child's new messages go."""
+
+    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message], /) -> None:
+        """Add them there as one block; no cancellation stops it.
+
+        Raises:
+            FastAgentError: They cannot be put there.
+        """
+        ...
+
+
+class HistoryFiles:
+    """The files of a card's `messages`, read again when one of them changed.
+
+    Args:
+        paths: The files.
+        check: Asked before one is read, where the card was found; returns where it ends.
+    """
+
+    def __init__(self, paths: Sequence[Path], check: Check | None = None) -> None:
+        self._paths = paths
+        self._check = check
+        self._seen: list[tuple[int, int, int]] | None = None
+        self._conversation = Conversation()
+
+    async def __call__(self, site: ChildCallBatch) -> Conversation:
+        """Return what the files contain now."""
+        del site
+        seen = self._look()
+        if seen is None or seen != self._seen:
+            from anyio.to_thread import run_sync
+
+            self._conversation = await run_sync(self._read)
+            self._seen = seen
+        return self._conversation
+
+    def _look(self) -> list[tuple[int, int, int]] | None:
+        """Return the state of the files; None if one cannot be found."""
+        try:
+            states = [path.stat() for path in self._paths]
+        except OSError:
+            return None
+        return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in states]
+
+    def _read(self) -> Conversation:
+        from fast_agent.messages.file import read_history
+
+        return Conversation(
+            [
+                message
+                for path in self._paths
+                for message in read_history(path, check=self._check).messages
+            ]
+        )
+
+
+class IntoFile:
+    """A history file as a target.
+
+    Args:
+        path: The file.
+        check: Asked before it is written, where the card was found; returns where it ends.
+    """
+
+    def __init__(self, path: Path, check: Check | None = None) -> None:
+        self._path = path
+        self._check = check
+
+    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message]) -> None:
+        """Merge messages into the file, under a lock between processes."""
+        del site
+        from anyio import CancelScope
+        from anyio.to_thread import run_sync
+
+        from fast_agent.messages.file import merge_into
+
+        path = self._path if self._check is None else self._check(self._path)
+        with CancelScope(shield=True):
+            await run_sync(partial(merge_into, path, messages))
+
+
+class ChildMemory:
+    """What the child's shared instance remembers.
+
+    Args:
+        child: The child's name.
+    """
+
+    def __init__(self, child: str) -> None:
+        self._child = child
+
+    async def __call__(self, site: ChildCallBatch) -> Conversation:
+        """Return what it remembers now."""
+        return cast_of(site).agent(self._child).conversation
+
+
+class IntoChildMemory:
+    """The memory of the child's shared instance as a target.
+
+    Args:
+        child: The child's name.
+    """
+
+    def __init__(self, child: str) -> None:
+        self._child = child
+
+    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message]) -> None:
+        """Add messages from outside; during a turn of the agent they are added after it."""
+        cast_of(site).agent(self._child).adopt(messages)
+
+
+async def session_transcript(site: ChildCallBatch) -> Conversation:
+    """Return what was said in the conversation until now, in turns that ended."""
+    transcript = cast_of(site).transcript
+    return Conversation.of_valid(transcript.messages(), transcript.call_ids)
+
+
+async def parent_conversation(site: ChildCallBatch) -> Conversation:
+    """Return the parent's conversation before the message that made the call."""
+    return site.before
+
+
+async def into_parent(site: ChildCallBatch, messages: Sequence[Message]) -> None:
+    """Add messages to the parent's history."""
+    site.adopt(messages)
+
+
+class StepSource:
+    """The history files of a child, each reading a step.
+
+    Args:
+        child: The child's name.
+        source: Reads the files.
+    """
+
+    def __init__(self, child: str, source: Source) -> None:
+        self._name = f"history files of {child}"
+        self._source = source
+
+    async def __call__(self, site: ChildCallBatch) -> Iterable[Message]:
+        """Return what the files hold, or held."""
+        place = here()
+        if place.silent:
+            return await self._source(site)
+        steps = place.steps
+
+        async def work() -> Iterable[Message]:
+            return await self._source(site)
+
+        def write(messages: Iterable[Message]) -> JsonValue:
+            parts = steps.parts
+            return parts.digest([parts.digest_of_message(message) for message in messages])
+
+        def read(value: JsonValue) -> Iterable[Message]:
+            digests = steps.part(str(value))
+            if not isinstance(digests, Sequence):
+                return ()
+            return [message_from_wire(steps.part(str(digest))) for digest in digests]
+
+        return Conversation(await steps.ask(Step("read", self._name), work, Codec(write, read)))
+
+
+class StepTarget:
+    """A history file that children's messages are merged into, as a step.
+
+    Args:
+        child: The child's name.
+        target: Merges them.
+    """
+
+    def __init__(self, child: str, target: Target) -> None:
+        self._name = f"history file of {child}"
+        self._target = target
+
+    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message]) -> None:
+        """Merge them, or check that they are the recorded ones."""
+        place = here()
+        if place.silent:
+            await self._target(site, messages)
+            return
+
+        async def work() -> None:
+            await self._target(site, messages)
+
+        asked = {"messages": place.steps.parts.digest_of_conversation(messages)}
+        await place.steps.ask(Step("write", self._name, asked), work, _NOTHING)
+
+
+_NOTHING: Final[Codec[None]] = Codec(lambda _: None, lambda _: None)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from fast_agent.agents.budget import Meter
 from fast_agent.agents.child_call_batch import ChildCallBatch
-from fast_agent.agents.child_history import history_files, reads_of
+from fast_agent.agents.child_history import StepSource, history_files, reads_of
 from fast_agent.agents.conversation import Conversation
 from fast_agent.agents.events import Origin
-from fast_agent.agents.history_places import StepSource
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.step_tools import call_to_json
 from fast_agent.agents.tool_calls import TurnCallContext
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fast_agent.agents.history_places import Source
+    from fast_agent.agents.child_history import Source
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.models.model import DeltaSink, Model
     from fast_agent.runtime.runtime import Runtime
@@ -262,7 +261,7 @@ class StepExecutor:
                 await agent.setup.render()
 
     async def _history_files(self, child: str) -> None:
-        from fast_agent.agents.history_places import HistoryFiles
+        from fast_agent.agents.child_history import HistoryFiles
 
         config = self._runtime.agent(child).config
         paths = history_files(config, self._workspace)

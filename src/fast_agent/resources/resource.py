@@ -5,7 +5,7 @@ Values keep their JSON bytes once made: a server answers the same entry thousand
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fast_agent.rpc.encoding import encode
 
@@ -214,3 +214,16 @@ class ResourceContent:
 
 def _fields(fields: dict[str, JsonValue]) -> JsonObject:
     return {key: value for key, value in fields.items() if value is not None}
+
+
+WHY: Final = "fast-agent/why"
+"""When to read it, in a sentence."""
+
+KIND: Final = "fast-agent/type"
+"""What sort of document it says it is."""
+
+TAGS: Final = "fast-agent/tags"
+"""Its tags, a list."""
+
+TOKENS: Final = "fast-agent/tokens"
+"""About how many tokens its text takes."""

@@ -12,9 +12,9 @@ from fast_agent.errors import ResourceError, ToolError
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.resources.meta_key import TOKENS, WHY
 from fast_agent.resources.paging import page
 from fast_agent.resources.problem import NotFound
+from fast_agent.resources.resource import TOKENS, WHY
 from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.sections import excerpt, sections
 from fast_agent.resources.tokens import estimate

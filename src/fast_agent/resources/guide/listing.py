@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.resources.guide.forms import HELP_ENTRY, MARKDOWN
 from fast_agent.resources.media_type import media_type
-from fast_agent.resources.meta_key import KIND, TAGS, WHY
-from fast_agent.resources.resource import Resource
+from fast_agent.resources.resource import KIND, TAGS, WHY, Resource
 from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError
 

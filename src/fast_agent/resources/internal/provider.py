@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.changes import Change
-from fast_agent.resources.meta_key import TAGS, TOKENS, WHY
 from fast_agent.resources.problem import NotFound, Unavailable
 from fast_agent.resources.provider import Document
-from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+from fast_agent.resources.resource import (
+    TAGS,
+    TOKENS,
+    WHY,
+    Resource,
+    ResourceContent,
+    ResourceTemplate,
+)
 from fast_agent.resources.uri import Uri
 from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError, confined_parts
