@@ -168,6 +168,7 @@ class Console:
         self.last_answer = ""
         self.restarts = False
         self.warm_model: Callable[[], None] | None = None
+        self._warmed: anyio.Event | None = None
         self.importing: Callable[[Callable[[], None]], None] = _call
         self.new_session: Callable[[], Awaitable[Session]] | None = None
         self._is_plain = is_plain
@@ -657,6 +658,23 @@ class Console:
         except FastAgentError as error:
             self.fail(error)
 
+    async def _warm(self) -> None:
+        """Import what the model needs in a worker thread; wait if another task does so already.
+
+        Without the wait, the loop would import the same packages from another end. Python breaks
+        the deadlock of two such threads by handing out parts of modules, and the import fails as
+        if a package were missing.
+        """
+        warm, self.warm_model = self.warm_model, None
+        if warm is not None:
+            self._warmed = anyio.Event()
+            try:
+                await run_sync(self.importing, warm)
+            finally:
+                self._warmed.set()
+        elif self._warmed is not None:
+            await self._warmed.wait()
+
     async def _ask(
         self,
         text: str,
@@ -687,6 +705,7 @@ class Console:
         turn = self.turn = TurnState(name, self.clock(), scope)
         with scope:
             try:
+                await self._warm()
                 result = await instance.generate(message, skill=skill)
                 self._lines.finished(turn, result)
                 self.last_answer = result.text
@@ -724,8 +743,7 @@ class Console:
     def redraw(self) -> None:
         """Draw the live area."""
         if self.warm_model is not None and not self.editor.is_empty:
-            warm, self.warm_model = self.warm_model, None
-            self._start(run_sync, self.importing, warm)
+            self._start(self._warm)
         question = self.questions.current
         if question is not self._announced:
             self._announced = question
