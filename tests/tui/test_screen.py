@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.tui.rows import RESET, Style, clip, plain, width, wrap
-from fast_agent.tui.screen import Screen
+from fast_agent.tui.screen import SETTLE_SECONDS, Screen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,8 @@ class Drawn:
         os.set_blocking(self.read, False)
         self.terminal = pyte.HistoryScreen(columns, rows, history=1000, ratio=0.5)
         self._stream = pyte.ByteStream(self.terminal)
-        self.screen = Screen(self.write, lambda: (self.columns, self.rows), clock=lambda: 0.0)
+        self.time = 0.0
+        self.screen = Screen(self.write, lambda: (self.columns, self.rows), clock=lambda: self.time)
         self.bytes = b""
 
     def draw(
@@ -121,6 +122,36 @@ def test_of_a_row_that_grew_only_its_end_is_written() -> None:
     drawn = Drawn(80, 24)
     drawn.draw(["the quick brown", "> "], (1, 2))
     assert drawn.draw(["the quick brown fox", "> "], (1, 2)) == b"\x1b[1A\x1b[13C fox\r\n\x1b[2C"
+    drawn.close()
+
+
+@pytest.mark.spec("T-X4.1")
+def test_nothing_is_drawn_until_the_size_has_settled() -> None:
+    drawn = Drawn(40, 10)
+    drawn.draw(["> draft"], (0, 7), ["first"])
+    for columns in (30, 20, 40):
+        drawn.columns = columns
+        drawn.time += SETTLE_SECONDS * 0.9
+        assert drawn.draw(["> draft"], (0, 7), [f"at {columns}"]) == b""
+    assert drawn.screen.is_settling
+    drawn.time += SETTLE_SECONDS
+    drawn.draw(["> draft"], (0, 7))
+    assert drawn.shown == ["first", "at 30", "at 20", "at 40", "> draft"]
+    drawn.draw(["> draft"], (0, 7), ["last"])
+    assert drawn.shown == ["first", "at 30", "at 20", "at 40", "last", "> draft"]
+    drawn.close()
+
+
+@pytest.mark.spec("T-X4.1")
+def test_lines_that_wait_for_the_size_are_written_at_the_end() -> None:
+    drawn = Drawn(40, 10)
+    drawn.screen.enter()
+    drawn.draw(["> draft"], (0, 7))
+    drawn.columns = 30
+    drawn.draw(["> draft"], (0, 7), ["the answer"])
+    drawn.screen.leave()
+    drawn.draw([], (0, 0))  # reads what was written
+    assert drawn.shown == ["the answer"]
     drawn.close()
 
 

@@ -78,16 +78,20 @@ def test_no_line_is_lost_or_doubled_by_twenty_resizes(
         pane.wait(lambda rows: any("? for keys" in row for row in rows))
         pane("send-keys", "go", "Enter")
         pane.wait(lambda rows: any("hold" in row and "s" in row for row in rows[-8:]))
-        pane("send-keys", "a draft in the editor")
+        # Wider than the terminal becomes, and typed on while it changes.
+        pane("send-keys", "-l", f"a draft in the editor {'of many words ' * 8}END")
+        pane.wait(lambda rows: any("END" in row for row in rows))
         for _ in range(20):
             pane(
                 "resize-window", "-x", str(sizes.randint(60, 200)), "-y", str(sizes.randint(12, 40))
             )
+            pane("send-keys", "-l", "x")
         pane("resize-window", "-x", "100", "-y", "24")
-        pane.wait(lambda rows: any("a draft in the editor" in row for row in rows))
+        pane.wait(lambda rows: any("END" + "x" * 20 in row for row in rows))
         pipe.write_text("done")
         pane.wait(lambda rows: any(" out" in row for row in rows))
         rows = pane.lines()
+    assert sum("a draft in the editor" in row for row in rows) == 1
     for number in range(40):
         # Copied as it was written: with its indent, and without blanks behind it.
         assert rows.count(f"    first_{number} = {number}") == 1, number
@@ -97,7 +101,7 @@ def test_no_line_is_lost_or_doubled_by_twenty_resizes(
 
 
 _DRAWS = """
-import os, sys
+import os, sys, time
 from fast_agent.tui.screen import Screen, terminal_size
 
 pipe, stale = sys.argv[1], sys.argv[2] == "stale"
@@ -105,6 +109,8 @@ before = terminal_size()
 screen = Screen(1, (lambda: before) if stale else terminal_size)
 screen.draw(["work", "> draft", "menu", "status"], (1, 7), [f"line {n}." for n in range(40)])
 open(pipe).read()
+while screen.is_settling:
+    time.sleep(0.01)
 for n in range(3):
     screen.draw(["work", "> draft", "menu", f"status {n}"], (1, 7))
 screen.draw(["> draft", "the status"], (0, 7), ["more"])

@@ -168,6 +168,7 @@ class Console:
         self.last_answer = ""
         self.restarts = False
         self.warm_model: Callable[[], None] | None = None
+        self._settles = False
         self._warmed: anyio.Event | None = None
         self.importing: Callable[[Callable[[], None]], None] = _call
         self.new_session: Callable[[], Awaitable[Session]] | None = None
@@ -766,8 +767,10 @@ class Console:
         """Draw what changes over time: clocks, the spinner, a question that accepts keys now."""
         while True:
             await anyio.sleep(_TICK_SECONDS)
-            if self.turn is not None or self.questions.current is not None:
+            settles = self.screen.is_settling
+            if settles or self._settles or self.turn is not None or self.questions.current:
                 self.redraw()
+            self._settles = settles
             self._draw_status()
             await self._keep_draft()
 

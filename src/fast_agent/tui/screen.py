@@ -22,6 +22,12 @@ SYNC_OFF: Final = "\x1b[?2026l"
 _MODES_ON: Final = "\x1b[?2004h\x1b[?1004h\x1b[>4;1m"
 """Bracketed paste, reports of the focus, and keys with modifiers that have no sequence else."""
 _MODES_OFF: Final = "\x1b[>4;0m\x1b[?1004l\x1b[?2004l\x1b[?25h"
+SETTLE_SECONDS: Final = 0.3
+"""How long after a change of the size nothing is drawn.
+
+In a series of resizes tmux reports a new size up to 0.25 s after it wrapped its rows again. What is
+drawn in between counts rows by a size that has passed, and erases finished lines or doubles others.
+"""
 SLOW_SECONDS: Final = 0.05
 """A write that takes longer than this is to a slow terminal."""
 
@@ -58,7 +64,9 @@ class Screen:
         self._clock = clock
         self._rows: list[str] = []
         self._cursor = (0, 0)
-        self._drawn_at = size()
+        self._drawn_at = self._seen = size()
+        self._resized = -SETTLE_SECONDS
+        self._held: list[str] = []
         self._open = False
         self.slow = False
 
@@ -66,6 +74,14 @@ class Screen:
     def size(self) -> tuple[int, int]:
         """Columns and rows now."""
         return self._size()
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether the size changed a moment ago; lines wait until it has been the same a while."""
+        size, now = self.size, self._clock()
+        if size != self._seen:
+            self._seen, self._resized = size, now
+        return now - self._resized < SETTLE_SECONDS
 
     def enter(self) -> None:
         """Set the modes of the terminal that the editor needs."""
@@ -77,7 +93,7 @@ class Screen:
         if not self._open:
             return
         self._open = False
-        out = [*self._erased(), _MODES_OFF]
+        out = [*self._erased(self.size[0]), *self._released(), _MODES_OFF]
         self._forget()
         with suppress(OSError):  # the terminal may be gone
             self._write("".join(out))
@@ -93,7 +109,8 @@ class Screen:
     def clear(self) -> None:
         """Move what is on the screen into the scrollback; the live area is drawn at the top."""
         _, rows = self.size
-        self._write("".join([*self._erased(), "\n" * (rows - 1), "\x1b[H"]))
+        out = [*self._erased(self.size[0]), *self._released(), "\n" * (rows - 1), "\x1b[H"]
+        self._write("".join(out))
         self._forget()
 
     def draw(
@@ -109,6 +126,9 @@ class Screen:
             cursor: Row and column of the caret, from 0.
             above: Finished lines to commit above it, of any width.
         """
+        self._held += above
+        if self.is_settling:
+            return
         columns, most = size = self.size
         fresh, (row, column) = _fitted(rows, cursor, columns, most)
         out: list[str] = []
@@ -116,10 +136,11 @@ class Screen:
             out += self._erased(columns)
             self._drawn_at = size
             self._forget()
-        if above:
+        commits = bool(self._held)
+        if commits:
             out += self._erased()
             self._forget()
-            out += [f"{line}\r\n" for line in above]
+            out += self._released()
         at = self._cursor
         out += self._changes(fresh, columns)
         if not out and at == (row, column):
@@ -127,7 +148,7 @@ class Screen:
         out += _move(self._cursor, (row, column))
         self._rows, self._cursor = fresh, (row, column)
         text = "".join(out)
-        self._write(f"{SYNC_ON}{text}{SYNC_OFF}" if above else text)
+        self._write(f"{SYNC_ON}{text}{SYNC_OFF}" if commits else text)
 
     def _changes(self, fresh: list[str], columns: int) -> list[str]:
         """Write the rows that differ; leaves the cursor behind what was written."""
@@ -175,6 +196,10 @@ class Screen:
         if columns is not None:
             row = sum(height(one, columns) for one in self._rows[:row]) + column // columns
         return [f"\x1b[{row}A"] if row else []
+
+    def _released(self) -> list[str]:
+        held, self._held = self._held, []
+        return [f"{line}\r\n" for line in held]
 
     def _forget(self) -> None:
         self._rows, self._cursor = [], (0, 0)
