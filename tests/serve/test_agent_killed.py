@@ -171,7 +171,8 @@ def test_a_conversation_continues_only_where_it_was_and_while_it_is_there(
     store = SessionStore(killed.directory / "home")
     assert name not in "".join(path.name for path in (tmp_path / "home/sessions").iterdir())
     store.delete(store.list()[0].id)
-    assert not list((tmp_path / "home/sessions").iterdir())
+    kept = [one.name for one in (tmp_path / "home/sessions").iterdir()]
+    assert kept in ([], ["summaries.json"])  # what a list remembers of the others
     with ServedAgents(killed.directory) as server:
         answer = server.modern_call("noter", "two", **{killed.SESSION: name})
         assert "unknown or expired session" in str(answer)
