@@ -62,6 +62,10 @@ test-cluster: setup  ## Install PostgreSQL where this may, and run the tests of 
 	$(BIN)/python -m pytest -rs --numprocesses 2 --dist worksteal $(CLUSTER) || \
 	  { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
 
+.PHONY: screens
+screens: setup  ## Write the screens of the terminal again, as text for tests and pictures for docs
+	WRITE_SCREENS=1 $(BIN)/python -m pytest -q tests/tui/test_screens.py
+
 .PHONY: loops
 loops: setup  ## Run the tests of agents, workflows and apps by every runner of coroutines
 	for runner in asyncio.run anyio.run "running loop"; do \
