@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
+
+from fast_agent.resources.skill import install
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +106,49 @@ def test_archives_do_not_lead_out(run: Run, project: Path, suffix: str, name: st
     digest = f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
     done = run("skills", "add", file.name, "--digest", digest)
     assert (done.code, "leads out of it" in done.err, PLACE.exists()) == (1, True, False)
+
+
+@pytest.mark.spec("SKILLS-CLI-3")
+def test_archives_are_not_inflated_without_bound(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(install, "_MAX_UNPACKED", 1 << 22)
+    bomb = project / "bomb.tar.gz"
+    with gzip.open(bomb, "wb") as file:
+        member = tarfile.TarInfo("a" * 90)
+        # The header of a longer name: `tarfile` reads as much as it claims before it lists a file.
+        member.type, member.size = tarfile.XHDTYPE, 1 << 23
+        file.write(member.tobuf())
+        file.write(bytes(1 << 23))
+    done = run("skills", "add", bomb.name, "--digest", digest_of(bomb))
+    assert (done.code, "too large to be unpacked" in done.err, PLACE.exists()) == (1, True, False)
+    pack(bomb, {"pdf/SKILL.md": HEAD.format("pdf")})
+    assert run("skills", "add", bomb.name, "--digest", digest_of(bomb)).code == 0
+
+
+@pytest.mark.parametrize("name", ["cut.tar.gz", "flipped.tar.gz", "locked.zip"])
+def test_damaged_archives_are_one_line(run: Run, project: Path, name: str) -> None:
+    file = project / name
+    pack(file, {"pdf/SKILL.md": HEAD.format("pdf")})
+    data = bytearray(file.read_bytes())
+    if name == "cut.tar.gz":
+        del data[-12:]
+    elif name == "flipped.tar.gz":
+        data[len(data) // 2] ^= 0xFF
+    else:  # the flag of an encrypted file, in the file's own header and in the list
+        data[6] |= 1
+        data[data.index(b"PK\x01\x02") + 8] |= 1
+    file.write_bytes(data)
+    done = run("skills", "add", file.name, "--digest", digest_of(file))
+    assert (done.code, "cannot be unpacked" in done.err, "Traceback" in done.err) == (
+        1,
+        True,
+        False,
+    )
+
+
+def digest_of(file: Path) -> str:
+    return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 def test_wrong_sources(run: Run, project: Path) -> None:

@@ -14,6 +14,7 @@ import anyio
 import httpx2
 
 from fast_agent.errors import TrustError
+from fast_agent.trust.address import place_of_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -68,7 +69,7 @@ def judged(host: str, addresses: Iterable[str]) -> str:
         raise TrustError(f"no connection to `{host}`: it has no address")
     if _is_public(host):
         for one in addresses:
-            if not _is_global(one):
+            if place_of_host(one):
                 raise TrustError(
                     f"no connection to `{host}`: the name leads to `{one}`, which is not public",
                     hint="name the address itself, so that an approval says where it goes",
@@ -108,9 +109,3 @@ def _is_literal(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_global(address: str) -> bool:
-    one = ipaddress.ip_address(address)
-    mapped = getattr(one, "ipv4_mapped", None)
-    return (mapped or one).is_global and not one.is_multicast

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -12,6 +12,7 @@ from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from ipaddress import IPv6Address
 
     from fast_agent.trust.effect import Effect
 
@@ -23,6 +24,11 @@ UNREADABLE: Final = "it is not an address this program connects to"
 
 _PORTS: Final = {"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432}
 _VARIABLE_ADDRESS: Final = re.compile(r"(?:\$\{[^{}]*\}|[^:/?#$])*(?:://(?:\$\{[^{}]*\}|[^/?#])*)?")
+_TRANSLATED: Final = tuple(
+    IPv6Network(one) for one in ("::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")
+)
+"""IPv6 networks whose last 32 bits are an IPv4 address that a gateway connects to (RFC 4291, 6052,
+7915, 8215)."""
 _LOCAL_NAMES: Final = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 
 
@@ -106,11 +112,20 @@ def place_of_host(host: str) -> str:
         if name == "localhost" or name.endswith(".localhost") or _is_number(name):
             return THIS_MACHINE
         return PRIVATE_NETWORK if "." not in name or name.endswith(_LOCAL_NAMES) else ""
-    mapped = getattr(address, "ipv4_mapped", None)
-    address = mapped or address
+    if address.version == 6:
+        address = _ipv4_within(address) or address
     if address.is_loopback or address.is_unspecified:
         return THIS_MACHINE
-    return "" if address.is_global else PRIVATE_NETWORK
+    return "" if address.is_global and not address.is_multicast else PRIVATE_NETWORK
+
+
+def _ipv4_within(address: IPv6Address) -> IPv4Address | None:
+    """Return the IPv4 address that an IPv6 address stands for."""
+    if address.ipv4_mapped or address.sixtofour:
+        return address.ipv4_mapped or address.sixtofour
+    if int(address) > 1 and any(address in network for network in _TRANSLATED):
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return None
 
 
 def origin_in(effect: Effect, environ: Mapping[str, str]) -> tuple[str, str, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -9,12 +10,13 @@ import stat
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from fast_agent.config.home import is_never_served
 from fast_agent.errors import ResourceError
@@ -34,6 +36,16 @@ MAX_FILES: Final = 512
 MAX_BYTES: Final = 16 << 20
 _MAX_FOLDERS: Final = 2_000
 _ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz")
+_MAX_UNPACKED: Final = MAX_BYTES * 16
+_UNREADABLE: Final = (
+    OSError,
+    EOFError,
+    ValueError,  # a name with a zero byte
+    RuntimeError,  # an encrypted file, or a compression that is not supported
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+)
 
 
 @frozen
@@ -294,7 +306,7 @@ def _opened(source: Path) -> Generator[Path]:
                 _unzip(source, Path(scratch))
             else:
                 _untar(source, Path(scratch))
-        except (OSError, zipfile.BadZipFile, tarfile.TarError) as error:
+        except _UNREADABLE as error:
             raise ResourceError(f"the archive `{source}` cannot be unpacked: {error}") from error
         yield Path(scratch)
 
@@ -311,20 +323,35 @@ def _unzip(source: Path, target: Path) -> None:
 
 
 def _untar(source: Path, target: Path) -> None:
-    with tarfile.open(source) as archive:
-        members = archive.getmembers()
-        _check_size(source, [one.size for one in members])
-        for one in members:
-            data = archive.extractfile(one) if one.isreg() else None
-            if data is not None:
-                place = _inside(target, one.name, source)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(data.read())
-                place.chmod(0o755 if one.mode & stat.S_IXUSR else 0o644)
+    with tempfile.TemporaryFile() as flat:
+        _inflate(source, flat)
+        with tarfile.open(fileobj=flat, mode="r:") as archive:
+            members = list(islice(archive, MAX_FILES * 16 + 1))
+            _check_size(source, [one.size for one in members])
+            for one in members:
+                data = archive.extractfile(one) if one.isreg() else None
+                if data is not None:
+                    place = _inside(target, one.name, source)
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(data.read())
+                    place.chmod(0o755 if one.mode & stat.S_IXUSR else 0o644)
+
+
+def _inflate(source: Path, flat: IO[bytes]) -> None:
+    """Write the tar without its compression, at most as much as may be unpacked.
+
+    The list of files cannot be read without it, and a header may claim any size.
+    """
+    is_plain = source.name.lower().endswith(".tar")
+    with source.open("rb") if is_plain else gzip.open(source) as stream:
+        while chunk := stream.read(1 << 20):
+            _check_size(source, [flat.tell(), len(chunk)])
+            flat.write(chunk)
+    flat.seek(0)
 
 
 def _check_size(source: Path, sizes: list[int]) -> None:
-    if len(sizes) > MAX_FILES * 16 or sum(sizes) > MAX_BYTES * 16:
+    if len(sizes) > MAX_FILES * 16 or sum(sizes) > _MAX_UNPACKED:
         raise ResourceError(f"the archive `{source}` is too large to be unpacked")
 
 
