@@ -677,7 +677,7 @@ def test_colours_are_left_out(project: Path) -> None:
         assert not re.search(rb"\x1b\[[0-9;]*(3[0-7]|9[0-7])m", terminal.raw)
 
 
-@pytest.mark.spec("T-A1.2", "T-A1.3")
+@pytest.mark.spec("T-A1.1", "T-A1.2", "T-A1.3")
 @pytest.mark.parametrize("way", ["flag", "variable", "dumb"])
 def test_plain_mode(project: Path, way: str) -> None:
     environ = {"variable": {"FAST_AGENT_PLAIN": "1"}, "dumb": {"TERM": "dumb"}}.get(way, {})

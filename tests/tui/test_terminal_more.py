@@ -652,3 +652,27 @@ def test_what_was_streamed_stays_after_a_stop(project: Path, write_card: WriteCa
     results = [name for one in messages for name in one.get("tool_results", ())]
     assert calls == results  # no call is left open
     assert messages[-1]["content"][0]["text"] == "as before"
+
+
+@pytest.mark.spec("T-H4.3")
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_second_terminal_shows_the_session_and_offers_a_copy(project: Path, answer: str) -> None:
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("say something")
+        terminal.wait_for(" out")
+        with Terminal(*PASS, "--resume", columns=120) as second:
+            second.wait_for("is in use by process", "say something", "Continue in a copy")
+            second.send(f"{answer}\r")
+            if answer == "y":
+                second.wait_for("goes on; 1 turns so far")
+                second.wait_for_screen("⑂ agent")
+                second.line("and more")
+                second.wait_for(" out")
+            else:
+                second.wait_for("error: session")
+                assert second.wait() == 1
+        terminal.line("still mine")
+        terminal.wait_until(
+            lambda: sum(row == "still mine" for row in terminal.everything) == 2, "the answer"
+        )

@@ -476,6 +476,8 @@ class GoCommand(DumpOptions):
             progress.note(f"the answer ended early: {result.stop_reason}")
 
 
+_SHOWN_LINES = 12
+
 NEWEST = ""
 """What `--resume` holds where no id is given: the session of this directory that changed last."""
 
@@ -519,7 +521,33 @@ def resumed(program: FastAgent, store: SessionStore, resume: str) -> Session:
     wanted = newest(store, program.workspace) if resume == NEWEST else resume
     if program.gate.policy.everything:  # `--trust` holds for this run, and is not remembered
         return store.open_unasked(wanted)
-    return store.open(wanted, agree=lambda change: _agreed(program, change))
+    try:
+        return store.open(wanted, agree=lambda change: _agreed(program, change))
+    except SessionError as error:
+        copy = _copied(program, store, wanted, error)
+        if copy is None:
+            raise
+        return copy
+
+
+def _copied(
+    program: FastAgent, store: SessionStore, session_id: str, error: SessionError
+) -> Session | None:
+    """Show the last turns of a session that another process has open, and offer a copy."""
+    from fast_agent.trust.question import at_terminal
+
+    if "is in use by" not in error.message or not program.gate.policy.may_ask:
+        return None
+    asker = at_terminal(program.approvals)
+    if asker is None:
+        return None
+    from fast_agent.cli.session import render_turns
+
+    lines = render_turns(*store.read(session_id)).splitlines()
+    text = "\n".join([f"{error.message}; its last turns:", *lines[-_SHOWN_LINES:]])
+    if not asker.confirm(text, "Continue in a copy of it?  y yes   n no (default)"):
+        return None
+    return store.fork(session_id)
 
 
 def _agreed(program: FastAgent, change: SetChange) -> bool:
