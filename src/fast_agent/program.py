@@ -511,7 +511,6 @@ class Program:
         trust_cards: bool = False,
         child_history: ChildHistory | None = None,
         steps: Steps = NULL_STEPS,
-        tape: Steps | None = None,
         journal: Journal | None = None,
         grows: bool = False,
         adjust: Callable[[RuntimeOptions], RuntimeOptions] | None = None,
@@ -532,8 +531,7 @@ class Program:
             trust_cards: Whether cards that a smart agent reaches by their path may run code.
             child_history: What called agents start with and where their messages go, over the
                 cards of all that call them.
-            steps: Who carries the run: a `Recorder` or a `Replayer`, such as card tests use.
-            tape: The former name of `steps`.
+            steps: What carries out the steps of the run, such as a recorder in card tests.
             journal: Where turns are written down as they go, and where histories of before come
                 from: the `journal` of an open session. None keeps them in memory only.
             grows: Whether cards may be loaded or reloaded while the agents are live.
@@ -550,11 +548,6 @@ class Program:
             RunError: No asyncio event loop is running, as under trio.
         """
         _require_asyncio()
-        if tape is not None:
-            import warnings
-
-            warnings.warn("`tape=` is `steps=` now", DeprecationWarning, stacklevel=3)
-            steps = tape
         from fast_agent.agent_app import AgentApp
         from fast_agent.agents.runtime_options import RuntimeOptions as Options
         from fast_agent.runtime.runtime import BUILDERS, Runtime

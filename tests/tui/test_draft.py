@@ -135,3 +135,28 @@ def test_the_queue_stays_when_turns_are_taken_back(tmp_path: Path) -> None:
     with store.open(session.id) as session:
         assert session.queue == ()
         assert store.create(cwd=tmp_path).queue == ()
+
+
+@pytest.mark.spec("T-Q3.2")
+def test_a_line_is_kept_before_its_turn_has_started(project: Path, tmp_path: Path) -> None:
+    os.mkfifo(project / "pipe")
+    (project / "openai").mkdir()
+    (project / "openai/__init__.py").write_text(  # the turn waits for this import
+        "from pathlib import Path\nPath('asked').touch()\nPath('pipe').read_text()\n"
+    )
+    environ = {
+        "PYTHONPATH": str(project),
+        "GENERIC_BASE_URL": "http://127.0.0.1:9/v1",
+        "GENERIC_API_KEY": "none",
+    }
+    with Terminal("go", "--model", "generic.m", environ=environ) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("one")
+        terminal.wait_until((project / "asked").exists, "an import that waits")
+        terminal.line("two")
+        terminal.wait_for_screen("queued 1: two")
+        terminal.process.kill()
+        terminal.wait()
+    store = SessionStore(tmp_path / "home")
+    (found,) = store.list()
+    assert store.read(found.id)[1].queue == ("one", "two")

@@ -34,6 +34,7 @@ from fast_agent.tui.attachments import attached_files, with_attachments
 from fast_agent.tui.editor import Editor
 from fast_agent.tui.keyboard import Focus, cooked_terminal, interrupts_passed, suspend
 from fast_agent.tui.keys import bound_keys
+from fast_agent.tui.line_queue import LineQueue
 from fast_agent.tui.plain import LineReader, answer, question_lines
 from fast_agent.tui.programs import clipboard_image, notification
 from fast_agent.tui.questions import Questions
@@ -111,7 +112,6 @@ class Console:
         keys: The terminal's own keys, with those of the settings.
         key_problems: What is wrong with a key of the settings.
         queue: What waits to be sent.
-        parked: Whether the queue waits for the user, as after a stop.
         last_answer: The text of the last answer.
         restarts: Whether the program should restart.
         warm_model: Imports what the model needs, once the user starts to type; None does not.
@@ -163,8 +163,7 @@ class Console:
         self.keys, self.key_problems = bound_keys(settings.bind)
         vi = settings.keys == "vi"
         self.editor = Editor(keys(self), history, theme, keyboard, vi=vi, keys=self.keys)
-        self.queue: list[str] = []
-        self.parked = False
+        self.queue = LineQueue()
         self.last_answer = ""
         self.restarts = False
         self.warm_model: Callable[[], None] | None = None
@@ -178,15 +177,11 @@ class Console:
         self.shown_hint = ""
         self.status = StatusCommand(clock, self.redraw, self.note)
         self.turn: TurnState | None = None
-        self._next: list[str] = []
-        self._wake = anyio.Event()
         self._starts: list[
             tuple[Callable[..., Coroutine[None, None, None]], tuple[object, ...]]
         ] = []
         self._start_due = anyio.Event()
         self.opened: ConversationController | None = None
-        self._sending: str | None = None
-        self._kept_queue: tuple[str | None, list[str]] = (None, [])
         self.commands: Mapping[str, Command] = COMMANDS
         self._lines = TurnLines(
             self.scroll, theme, self.activity, clock, lambda: self.settings, is_plain=is_plain
@@ -275,7 +270,7 @@ class Console:
                     if line is None:
                         break
                     self._take_plainly(line)
-                while not self._leaving and (self.turn is not None or self._next or self.queue):
+                while not self._leaving and (self.queue.is_sending or self.queue.has_ready):
                     await self._settled.wait()
                 await self.scroll.drained()
             finally:
@@ -346,7 +341,7 @@ class Console:
                 turn.thinking += text
                 turn.thoughts += text
             case TurnStarted(origin=origin) if is_top:
-                self._sending = None  # the session has the message now
+                self.queue.sending = None  # the session has the message now
                 self._keep_queue()
                 self.file_history.turn_ids.append(origin.turn_id)
             case ModelRequested() if is_top and turn is not None:
@@ -372,18 +367,15 @@ class Console:
 
     def submit(self, text: str) -> None:
         """Take a line: send it, queue it while a turn works, or run its command at once."""
+        command = self._named(text)
         if self._runs_now(text):
             self._start(self._command, text)
-        elif self.is_busy:
-            command = self._named(text)
-            if command is not None and command.busy == "no":
-                self.hint(f"/{command.name} has to wait for the turn; Esc stops it")
-                self.editor.put(text)
-                return
-            self.queue.append(text)
+        elif self.is_busy and command is not None and command.busy == "no":
+            self.hint(f"/{command.name} has to wait for the turn; Esc stops it")
+            self.editor.put(text)
+            return
         else:
-            self._next.append(text)
-            self._wake.set()
+            self.queue.add(text)
         self.redraw()
 
     def steer(self, text: str) -> None:
@@ -397,7 +389,7 @@ class Console:
             turn.steering.append(self.controller.instance(turn.agent).steer(message))
         except FastAgentError as error:
             self.fail(error)
-            self.queue.append(text)
+            self.queue.add(text)
         self.redraw()
 
     def stop(self) -> None:
@@ -405,7 +397,7 @@ class Console:
         turn = self.turn
         if turn is not None and not turn.stopping:
             turn.stopping = True
-            self.parked = bool(self.queue)
+            self.queue.park()
             turn.scope.cancel()
             self.redraw()
 
@@ -443,8 +435,7 @@ class Console:
 
     def resume_queue(self) -> None:
         """Send what is parked."""
-        self.parked = False
-        self._wake.set()
+        self.queue.resume()
         self.redraw()
 
     def _start(self, work: _Work, *arguments: object) -> None:
@@ -485,8 +476,7 @@ class Console:
     async def _work(self) -> None:
         """Send what waits, one after another."""
         while True:
-            await self._wake.wait()
-            self._wake = anyio.Event()
+            await self.queue.wait()
             while line := self._take_line():
                 try:
                     await self._send(line)
@@ -495,25 +485,16 @@ class Console:
                 except Exception as error:  # a task boundary: the next line may do better
                     log.exception("`%s` failed", one_line(line))
                     self.fail(RunError(f"it failed: {type(error).__name__}: {error}"))
-                self._sending = None
+                self.queue.sending = None
                 if self._leaving:
                     self._stopped.set()
                 await self.scroll.drained()
-                self._settled.set()
-                self._settled = anyio.Event()
                 self.redraw()
+            self._settled.set()
+            self._settled = anyio.Event()
 
     def _take_line(self) -> str | None:
-        if self._leaving:
-            return None
-        if self._next:
-            return self._next.pop(0)
-        if self.queue and not self.parked:
-            line = self.queue.pop(0)
-            # A command that a crash cut off is not run again.
-            self._sending = None if line[:1] in {"/", "!"} else line
-            return line
-        return None
+        return None if self._leaving else self.queue.take()
 
     async def _send(self, text: str) -> None:
         if text.startswith("!"):
@@ -532,31 +513,17 @@ class Console:
 
     def take_queue(self) -> None:
         """Queue what waited when the session was closed or killed, until the user sends it."""
-        session = self.controller.session
-        left = () if session is None else session.queue
-        if session is None or not left:
-            return
-        self.queue += left
-        self.parked = True
-        many = "message waits" if len(left) == 1 else "messages wait"
-        self.note(f"{len(left)} {many} from before; Enter on an empty line sends, /queue lists")
+        if left := self.queue.take_from(self.controller.session):
+            many = "message waits" if left == 1 else "messages wait"
+            self.note(f"{left} {many} from before; Enter on an empty line sends, /queue lists")
 
     def _keep_queue(self) -> None:
-        """Record in the session what waits, the line that is being sent included."""
-        session = None if self.opened is None else self.opened.session
-        if session is None:
-            return
         steering = [] if self.turn is None else self.turn.steering
-        queue = [] if self._sending is None else [self._sending]
-        queue += [one.message.text for one in steering if not one.taken]
-        queue += self.queue
-        before = self._kept_queue[1] if self._kept_queue[0] == session.id else list(session.queue)
-        self._kept_queue = session.id, queue
-        if queue != before:
-            try:
-                session.keep_queue(queue)
-            except FastAgentError as error:
-                self.fail(error)
+        waiting = [one.message.text for one in steering if not one.taken]
+        try:
+            self.queue.keep(None if self.opened is None else self.opened.session, waiting)
+        except FastAgentError as error:
+            self.fail(error)
 
     async def _open_file_history(self) -> None:
         session = self.controller.session
@@ -570,6 +537,7 @@ class Console:
             opening, self.new_session = self.new_session, None
             try:
                 await self.controller.change_session(await opening())
+                self._keep_queue()  # the new session holds the message before its turn starts
                 await self._open_file_history()
             except FastAgentError:
                 self.new_session = opening  # the next message may do better
@@ -607,13 +575,14 @@ class Console:
         if command is None or command.name != "session":
             yield
             return
-        session, held = self.controller.session, self.queue.copy()
+        session, held = self.controller.session, self.queue.lines.copy()
+        is_parked = self.queue.is_parked
         self.queue.clear()
         self._keep_queue()
         try:
             yield
         finally:
-            self.queue[:0] = held
+            self.queue.put_back(held, parked=is_parked)
             if self.controller.session is not session:
                 self.take_queue()
 
@@ -718,7 +687,8 @@ class Console:
             finally:
                 self._notify(turn, "the turn ended")
                 self.turn = None
-                self.queue[:0] = [one.message.text for one in turn.steering if not one.taken]
+                left = [one.message.text for one in turn.steering if not one.taken]
+                self.queue.put_back(left, parked=self.queue.is_parked)
         if scope.cancelled_caught:
             self._lines.ended(turn)
             self._say_stopped()
@@ -799,7 +769,7 @@ class Console:
             "directory": str(controller.workspace),
             "columns": self.screen.size[0],
             "busy": self.is_busy,
-            "queued": len(self.queue),
+            "queued": len(self.queue.lines),
         }
 
     def _draft_text(self) -> str:

@@ -209,7 +209,7 @@ def report(console: Console, controller: ConversationController) -> str:
         "agents": ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())),
         "kept as a session": "no" if controller.session is None else "yes",
         "a turn runs": "yes" if console.is_busy else "no",
-        "queued": str(len(console.queue)),
+        "queued": str(len(console.queue.lines)),
     }
     lines = [f"- {name}: {value}" for name, value in facts.items()]
     return "\n".join(["# fast-agent report", "", *lines, "", "What happened:", "", ""])
@@ -234,10 +234,10 @@ class _OwnCommands:
     ) -> CommandResult:
         del arguments, controller
         console = self._console
-        if not console.queue:
+        if not console.queue.lines:
             return CommandResult(text="nothing is queued")
-        lines = [f"{number} {text}" for number, text in enumerate(console.queue, 1)]
-        behind = "\nEnter on an empty line sends them" if console.parked else ""
+        lines = [f"{number} {text}" for number, text in enumerate(console.queue.lines, 1)]
+        behind = "\nEnter on an empty line sends them" if console.queue.is_parked else ""
         return CommandResult(text=fenced("\n".join(lines)) + behind)
 
     async def queue_edit(
@@ -262,21 +262,19 @@ class _OwnCommands:
     ) -> CommandResult:
         del controller
         here, there = (self._place(word) for word in arguments.words[:2])
-        queue = self._console.queue
-        queue.insert(there, queue.pop(here))
+        self._console.queue.move(here, there)
         return CommandResult(text="moved")
 
     async def queue_clear(
         self, arguments: Arguments, controller: ConversationController
     ) -> CommandResult:
         del arguments, controller
-        count = len(self._console.queue)
+        count = len(self._console.queue.lines)
         self._console.queue.clear()
-        self._console.parked = False
         return CommandResult(text=f"dropped {count}")
 
     def _place(self, word: str) -> int:
-        queue = self._console.queue
+        queue = self._console.queue.lines
         if word.isdecimal() and 1 <= int(word) <= len(queue):
             return int(word) - 1
         if not queue:
@@ -432,7 +430,7 @@ class _OwnCommands:
         console, text = self._console, arguments.word()
         if not console.editor.is_empty:
             raise RunError("the editor is not empty", hint="send or clear its text first")
-        if text is None and console.queue and console.is_busy:
+        if text is None and console.queue.lines and console.is_busy:
             console.editor.put(console.queue.pop())
             return CommandResult()
         found = console.editor.typed_before(text or "", but="/recall")

@@ -138,7 +138,7 @@ class ConsoleKeys:
             return True
         text = self._console.editor.take()
         if not text.strip():
-            if self._console.parked:
+            if self._console.queue.is_parked:
                 self._console.resume_queue()
             return True
         if text.strip() == "/session" and not self._console.is_busy:
@@ -227,7 +227,7 @@ class ConsoleKeys:
     def _key_up(self) -> bool:
         is_first = self._console.editor.buffer.document.cursor_position_row == 0
         if (
-            self._console.queue
+            self._console.queue.lines
             and is_first
             and self._console.editor.is_empty
             and self._console.is_busy

@@ -92,11 +92,12 @@ class LiveArea:
                 for one in self._console.turn.steering
                 if not one.taken
             ]
-        label = "parked" if self._console.parked else "queued"
-        for number, text in enumerate(self._console.queue[:_QUEUE_ROWS], 1):
+        waiting = self._console.queue.shown
+        for number, (text, is_parked) in enumerate(waiting[:_QUEUE_ROWS], 1):
+            label = "parked" if is_parked else "queued"
             line = f" {theme.sign('queue')} {label} {number}: {one_line(text)}"
             rows.append(theme.dim(clip(line, columns)))
-        more = len(self._console.queue) - _QUEUE_ROWS
+        more = len(waiting) - _QUEUE_ROWS
         if more > 0:
             rows.append(theme.dim(f"   {more} more: /queue"))
         return rows
@@ -175,7 +176,7 @@ class LiveArea:
         turn, theme = self._console.turn, self._console.theme
         if turn is None:
             parked = "Enter sends what is parked"
-            return (parked if self._console.parked else "/help, ? for keys",)
+            return (parked if self._console.queue.is_parked else "/help, ? for keys",)
         if turn.stopping:
             return (f"stopping{theme.sign('more')}",)
         spent = seconds(int(self._console.clock() - turn.started))
