@@ -104,6 +104,27 @@ def test_cards_are_exported(run: Run) -> None:
     assert run("export", "nowhere", "--to", "claude").codes == ["FA131"]
 
 
+@pytest.mark.usefixtures("agents")
+def test_nothing_is_written_through_links_of_a_project(run: Run, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    assert run("import", ".claude", "--output", "cards").code == 0
+    for place in (".fast-agent", ".codex"):
+        Path(place).symlink_to(outside)
+    for command in (("import", ".claude"), ("export", "cards", "--to", "codex")):
+        done = run(*command)
+        assert (done.code, "outside of this directory" in done.err) == (1, True)
+        assert [*outside.iterdir()] == []
+    # A link that stays inside is the project's own affair, and a directory that is named is meant.
+    Path(".fast-agent").unlink()
+    Path("ours").mkdir()
+    Path(".fast-agent").symlink_to("ours")
+    assert run("import", ".claude").code == 0
+    assert Path("ours/agent-cards/reviewer.md").is_file()
+    assert run("export", "cards", "--to", "codex", "--output", outside / "agents").code == 0
+    assert (outside / "agents/reviewer.toml").is_file()
+
+
 @pytest.mark.spec("FMT-16")
 def test_names_for_annotations_of_portable_hooks(run: Run) -> None:
     Path("hooks.py").write_text(

@@ -147,6 +147,18 @@ def test_damaged_archives_are_one_line(run: Run, project: Path, name: str) -> No
     )
 
 
+def test_no_skill_of_the_user_is_touched_through_a_link(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    assert run("skills", "add", "--user", source, "pdf").code == 0
+    Path(".agents").symlink_to(tmp_path / "home/.agents")
+    for command in (("add", source, "web"), ("update", "--force"), ("remove", "pdf"), ("list",)):
+        done = run("skills", *command)
+        assert (done.code, "outside of this directory" in done.err) == (1, True)
+    assert sorted(one.name for one in (tmp_path / "home" / PLACE).glob("[a-z]*")) == ["pdf"]
+    assert run("skills", "remove", "--user", "pdf").code == 0
+
+
 def digest_of(file: Path) -> str:
     return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
 

@@ -52,6 +52,7 @@ def command(
     from fast_agent.cards.load_set import check_set
     from fast_agent.cli.output import standard_output
     from fast_agent.cli.report import report_diagnostics
+    from fast_agent.config.home import inside_working_directory
     from fast_agent.errors import CardError
     from fast_agent.formats.export import DIRECTORIES, export_cards
     from fast_agent.text.environment import VariableNames
@@ -64,7 +65,9 @@ def command(
         sys.exit(1)
     kind = cast("Target", target)
     files, found = export_cards(load.cards, kind)
-    directory = output or Path(DIRECTORIES[kind])
+    directory = output or inside_working_directory(
+        Path(DIRECTORIES[kind]), hint="name the directory with `--output DIR`"
+    )
     if report is None:
         report_diagnostics(found)
     there = [directory / name for name in files if os.path.lexists(directory / name)]

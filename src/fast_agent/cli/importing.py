@@ -67,10 +67,12 @@ def command(
     """
     from fast_agent.cli.output import standard_output
     from fast_agent.cli.report import report_diagnostics
-    from fast_agent.config.home import working_directory
+    from fast_agent.config.home import inside_working_directory, working_directory
     from fast_agent.formats.importing import plan_import, write_import
 
     here = working_directory()
+    if output == AGENT_CARDS:
+        inside_working_directory(output, hint="name the directory it leads to with `--output DIR`")
     kind = cast("Format | None", wanted)
 
     def plan_with(tools: ToolChoice) -> Import:

@@ -116,8 +116,9 @@ def remove(names: tuple[str, ...], user: bool) -> None:
 
 
 def _folder(user: bool) -> SkillFolder:
-
-    from fast_agent.config.home import user_home
+    from fast_agent.config.home import inside_working_directory, user_home
     from fast_agent.resources.skill.install import SkillFolder
 
-    return SkillFolder((user_home(os.environ) if user else Path()) / _PROJECT)
+    if user:
+        return SkillFolder(user_home(os.environ) / _PROJECT)
+    return SkillFolder(inside_working_directory(_PROJECT, hint="remove the link, or use `--user`"))

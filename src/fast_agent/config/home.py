@@ -30,6 +30,24 @@ def working_directory() -> Path:
         ) from error
 
 
+def inside_working_directory(path: Path, *, hint: str) -> Path:
+    """Return a path that the program chose, not the user, if writing there stays in this directory.
+
+    A project can bring `.claude` or `.agents` as a link to the user's own.
+
+    Args:
+        path: The path, relative to the working directory.
+        hint: How to go on.
+
+    Raises:
+        ConfigError: A link leads out of the working directory.
+    """
+    end = path.resolve()
+    if not end.is_relative_to(working_directory().resolve()):
+        raise ConfigError(f"`{path}` leads to `{end}`, outside of this directory", hint=hint)
+    return path
+
+
 def home_directory(environ: Mapping[str, str]) -> Path:
     """Find the home directory; it need not exist.
 
