@@ -665,7 +665,7 @@ def test_a_second_terminal_shows_the_session_and_offers_a_copy(project: Path, an
             second.wait_for("is in use by process", "say something", "Continue in a copy")
             second.send(f"{answer}\r")
             if answer == "y":
-                second.wait_for("goes on; 1 turns so far")
+                second.wait_for("goes on; 1 turn so far")
                 second.wait_for_screen("⑂ agent")
                 second.line("and more")
                 second.wait_for(" out")

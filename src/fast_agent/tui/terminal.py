@@ -370,7 +370,8 @@ def _show_turns(console: Console, session: Session) -> None:
         return
     if not turns:
         return
-    console.note(f"session `{session.id}` goes on; {len(turns)} turns so far, Ctrl-T shows them")
+    count = "1 turn" if len(turns) == 1 else f"{len(turns):,} turns"
+    console.note(f"session `{session.id}` goes on; {count} so far, Ctrl-T shows them")
     for turn in turns[-_SHOWN_TURNS:]:
         said = turn.closed()
         asked = next((one for one in said if one.role == "user"), None)
