@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from bench.foreign_samples import write_samples
 from fast_agent.cli.check import Checking
-from fast_agent.formats.account import unaccounted
 from fast_agent.formats.assembly import Surroundings, assemble
 from fast_agent.formats.detection import foreign_files
+from fast_agent.formats.foreign import unaccounted
 from fast_agent.formats.importing import plan_import, write_import
 from fast_agent.formats.reading import read_foreign
 from fast_agent.text.source import read_source

@@ -19,9 +19,8 @@ from fast_agent.cards.placeholder import parse_template
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.formats.assembly import Surroundings, assemble
-from fast_agent.formats.export import Target, export_cards
+from fast_agent.formats.export import Target, export_cards, write_toml
 from fast_agent.formats.reading import read_foreign
-from fast_agent.formats.toml_writer import write_toml
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.source import Source
 

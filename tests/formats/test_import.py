@@ -12,7 +12,7 @@ from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import check_set
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.errors import CardError
-from fast_agent.formats.account import unaccounted
+from fast_agent.formats.foreign import unaccounted
 from fast_agent.formats.importing import Import, plan_import, write_import
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fast_agent.formats.configuration import add_servers
+from fast_agent.formats.draft import card_model
+from fast_agent.formats.importing import add_servers
 from fast_agent.formats.loose import read_head, read_lines, split_names
-from fast_agent.formats.models import card_model
 from fast_agent.formats.servers import Server, server_name, variables
 from fast_agent.formats.tools import Tool, Unnamed, ability_of
 

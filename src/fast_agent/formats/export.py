@@ -14,7 +14,6 @@ from fast_agent.config.server import is_url, split_command
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.errors import ConfigError, ModelError
-from fast_agent.formats.toml_writer import write_toml
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.yaml_writer import write_yaml
 
@@ -479,3 +478,62 @@ def _settings(one: str | McpConnect) -> dict[str, JsonValue] | None:
 
 def _slug(name: str) -> str:
     return _NOT_SLUG.sub("-", name.lower()).strip("-") or "agent"
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_SPECIAL = re.compile(r'[\x00-\x08\x0b-\x1f\x7f\\"]')
+_SPECIAL_IN_LINES = re.compile(r'[\x00-\x08\x0b-\x1f\x7f\\]|"(?="")|"$')
+
+
+def write_toml(values: Mapping[str, JsonValue]) -> str:
+    """Write a mapping as TOML.
+
+    Args:
+        values: The mapping; tables in it come last.
+
+    Returns:
+        The text, with a final line end.
+    """
+    return "\n".join(_table(values, ())) + "\n"
+
+
+def _table(values: Mapping[str, JsonValue], place: tuple[str, ...]) -> list[str]:
+    lines: list[str] = []
+    if place and not all(isinstance(value, Mapping) for value in values.values()):
+        lines += ["", f"[{'.'.join(map(_key, place))}]"]
+    for name, value in values.items():
+        if not isinstance(value, Mapping):
+            lines.append(f"{_key(name)} = {_value(value)}")
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            lines += _table(value, (*place, name))
+    return lines
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _text(name)
+
+
+def _value(value: JsonValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return _lines(value) if "\n" in value else _text(value)
+    if value is None or isinstance(value, Mapping):
+        raise ValueError("TOML has no null, and tables stand by themselves")
+    return f"[{', '.join(map(_value, value))}]"
+
+
+def _text(text: str) -> str:
+    return f'"{_SPECIAL.sub(_escape, text)}"'
+
+
+def _lines(text: str) -> str:
+    return f'"""\n{_SPECIAL_IN_LINES.sub(_escape, text)}"""'
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    return f"\\{character}" if character in '"\\' else f"\\u{ord(character):04x}"

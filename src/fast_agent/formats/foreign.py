@@ -17,6 +17,8 @@ from fast_agent.text.span import Span
 from fast_agent.text.yaml_document import YamlError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.text.source import Source
@@ -274,3 +276,20 @@ def _number(text: str) -> float | int | None:
             return float(text)
         except ValueError:
             return None
+
+
+def unaccounted(file: ForeignFile) -> list[Keys]:
+    """Return the places of values that an import said nothing about; it should be none."""
+    told = {*file.mapped, *(note.keys for note in file.notes if note.keys)}
+    return list(_untold(file.values, (), told))
+
+
+def _untold(values: JsonObject, keys: Keys, told: set[Keys]) -> Iterator[Keys]:
+    for key, value in values.items():
+        place = (*keys, key)
+        if place in told or value is None:
+            continue
+        if isinstance(value, Mapping) and any(one[: len(place)] == place for one in told):
+            yield from _untold(value, place, told)
+        elif not (isinstance(value, Mapping) and not value):
+            yield place

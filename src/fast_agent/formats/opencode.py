@@ -57,7 +57,7 @@ def read_opencode(file: ForeignFile, choice: ToolChoice) -> list[Draft]:
 
 
 def read_opencode_json(file: ForeignFile, choice: ToolChoice) -> list[Draft]:
-    """Read the agents of an `opencode.json`; its servers are read by `server_files`.
+    """Read the agents of an `opencode.json`; its servers are read by `servers`.
 
     Args:
         file: The file; what becomes of each field is put down in it.

@@ -29,7 +29,7 @@ from fast_agent.formats.gemini import read_gemini
 from fast_agent.formats.loose import Head, read_head, read_lines
 from fast_agent.formats.opencode import agent_name, read_opencode, read_opencode_json
 from fast_agent.formats.peer import read_peer
-from fast_agent.formats.server_files import read_server_file
+from fast_agent.formats.servers import read_server_file
 from fast_agent.text.yaml_document import YamlDocument, YamlError, parse_yaml
 
 if TYPE_CHECKING:
