@@ -45,9 +45,12 @@ def figures(setup: Setup) -> Iterator[Figure]:
     yield many.figure("quiet", "calls of another client before: 99 of 100 within", "ms")
     yield many.figure("besieged", "the same while they are there", "ms")
     yield many.figure("ratio", "how many times as long", "x", Goal(2))
+    name = "the server's processor time of such a call, times that before"
+    yield many.figure("work", name, "x")
     few = compare(setup, lambda: _with_few(setup), rounds=ROUNDS)
     name = f"the same many, `ulimit -n {FEW}`: longest wait of another client's new connection"
     yield few.figure("longest", name, "s", Goal(1))
+    yield few.figure("worked", "the server's processor time in the longest of them", "s", Goal(1))
     yield few.figure("memory", "memory held by them", "MiB", Goal(64))
 
 
@@ -55,10 +58,14 @@ def _with_many(setup: Setup) -> Values:
     with _server(setup, MANY) as (server, port):
         client = server.connect(MODERN, more=_BEARER)
         _call_times(client, 100)
+        start = server.processor_seconds()
         quiet = _late(_call_times(client, CALLS))
+        quiet_work = server.processor_seconds() - start
         before = server.resident()
         with _crowd(setup, port):
+            start = server.processor_seconds()
             besieged = _late(_call_times(client, CALLS))
+            work = server.processor_seconds() - start
             held = server.resident() - before
         client.socket.close()
     return {
@@ -66,22 +73,24 @@ def _with_many(setup: Setup) -> Values:
         "quiet": quiet * 1e3,
         "besieged": besieged * 1e3,
         "ratio": besieged / quiet,
+        "work": work / quiet_work,
     }
 
 
 def _with_few(setup: Setup) -> Values:
     with _server(setup, FEW) as (server, port):
         before = server.resident()
-        longest = 0.0
+        longest = worked = 0.0
         with _crowd(setup, port):
             for _ in range(NEW_CONNECTIONS):
-                start = time.perf_counter()
+                start, work = time.perf_counter(), server.processor_seconds()
                 client = server.connect(MODERN, more=_BEARER)
                 client.call("ann", "hello")
                 longest = max(longest, time.perf_counter() - start)
+                worked = max(worked, server.processor_seconds() - work)
                 client.socket.close()
             held = server.resident() - before
-    return {"longest": longest, "memory": held / 2**20}
+    return {"longest": longest, "worked": worked, "memory": held / 2**20}
 
 
 def _call_times(client: Connection, count: int) -> list[float]:
