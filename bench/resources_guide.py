@@ -6,10 +6,13 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from bench.figure import Goal
+from tests.resources.questions.answers import missed, questions
+
+from bench.figure import Figure, Goal
 from bench.process import BenchError
 from bench.resource_files import document_path, queries, write_documents
 from bench.resource_peers import compare_all, guide_peer, line
+from bench.samples import Samples
 from bench.stdio_client import StdioClient
 
 if TYPE_CHECKING:
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from bench.comparison import Values
-    from bench.figure import Figure
     from bench.resource_peers import ResourcePeer
     from bench.setup import Setup
 
@@ -70,6 +72,15 @@ def figures(setup: Setup) -> Iterator[Figure]:
     yield line(done, "search", f"search of {of}, median of {QUERIES}", "ms", Goal(10))
     yield line(done, "search_cpu", "the same, processor time", "ms", Goal(10))
     yield line(done, "fill", f"search index of {of}, made once", "s")
+    yield from (_answered(name) for name in ("tuned", "held_out"))
+
+
+def _answered(name: str) -> Figure:
+    asked = len(questions(name))
+    told = f"questions answered by the first hit, {name.replace('_', ' ')}, of {asked}"
+    right = asked - len(missed(name))
+    goal = Goal(asked * 0.8, at_least=True)
+    return Figure(name=told, unit="", ours=Samples((right,)), goal=goal)
 
 
 def _write_shelf(place: Path) -> None:
