@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import anyio
 
 from fast_agent.agents.compaction import compact, size_of_view
-from fast_agent.agents.conversation import Conversation
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.offered_tools import ReadResult
 from fast_agent.agents.runtime_options import numbered
+from fast_agent.agents.transcript import Transcript
 from fast_agent.agents.turn_setup import TurnSetup
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams
@@ -186,7 +186,7 @@ async def compaction() -> float:
     """Return the milliseconds a compaction of 200,000 tokens takes beside its model."""
     text = "x " * 2_000
     exchange = (Message.user(text), Message.assistant(text))
-    conversation = Conversation(exchange * 100)
+    conversation = Transcript(exchange * 100)
     if size_of_view(conversation.history) < 200_000:
         sys.exit("the conversation is too short")
 

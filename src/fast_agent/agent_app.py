@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.cast import Cast
+    from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.events import Listener
     from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
@@ -125,7 +125,7 @@ class AgentApp:
         human: Human | None = None,
         deps: object = None,
         steps: Steps | None = None,
-    ) -> Cast:
+    ) -> Conversation:
         """Start another conversation with the same agents; see `Runtime.cast`.
 
         `deps` is a value or a list of values for function tools, before those of the program.
@@ -138,7 +138,7 @@ class AgentApp:
             steps=steps,
         )
 
-    def agent(self, name: str, cast: Cast | None = None) -> Agent:
+    def agent(self, name: str, cast: Conversation | None = None) -> Agent:
         """Return an agent by its name, in a separate conversation or in that of the app.
 
         Raises:
@@ -197,7 +197,7 @@ class AgentApp:
         caller: str | None = None,
         history_source: HistorySource | None = None,
         history_merge_target: HistoryTarget | None = None,
-        cast: Cast | None = None,
+        cast: Conversation | None = None,
     ) -> str:
         """Call an agent as another one would call it as a tool, and return the answer's text.
 

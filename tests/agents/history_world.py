@@ -36,7 +36,7 @@ from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.config.settings import Settings
 from fast_agent.errors import ModelError
-from fast_agent.messages.file import Transcript, read_history, write_history
+from fast_agent.messages.file import HistoryDocument, read_history, write_history
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.model import ModelResponse
@@ -109,7 +109,7 @@ class Episode:
         for name in ("kid", "ant"):
             path = self.directory / f"{name}.json"
             if "messages" in (self.source, self.target):
-                write_history(path, Transcript(None, FILE))
+                write_history(path, HistoryDocument(None, FILE))
             files = (path.name,) if path.exists() else ()
             child = AgentConfig(name=name, instruction="Work.", messages=files, model="passthrough")
             children.append(

@@ -16,7 +16,7 @@ from tests.workflows.scripted_world import World, agent, card
 from fast_agent.agents.child_history import history_files, wanted_history
 from fast_agent.cards.agent_config import HISTORIES, AgentConfig, ChildHistory
 from fast_agent.errors import RunError
-from fast_agent.messages.file import Transcript, read_history, write_history
+from fast_agent.messages.file import HistoryDocument, read_history, write_history
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.script import Call, Fail, Say, Together
@@ -51,7 +51,7 @@ def texts(messages: Iterable[Message]) -> list[str]:
 
 
 def kid_in(directory: Path) -> AgentConfig:
-    write_history(directory / "kid.json", Transcript(None, FILE))
+    write_history(directory / "kid.json", HistoryDocument(None, FILE))
     return agent("kid", messages=("kid.json",), source=directory / "kid.md")
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.agents.compaction import compact, start_for
-from fast_agent.agents.conversation import Compaction, Conversation
 from fast_agent.agents.events import Warned
+from fast_agent.agents.transcript import Compaction, Transcript
 from fast_agent.errors import ContextError, LimitError, ModelError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
@@ -35,7 +35,7 @@ def calling(number: int) -> list[Message]:
     return [Message("assistant", (), (call,)), Message("user", tool_results=(result,))]
 
 
-def texts(conversation: Conversation) -> list[str]:
+def texts(conversation: Transcript) -> list[str]:
     return [one.text or ("call" if one.tool_calls else "results") for one in conversation.view]
 
 
@@ -54,12 +54,12 @@ def texts(conversation: Conversation) -> list[str]:
 def test_a_turn_keeps_its_own_messages_or_its_last_calls(
     messages: list[Message], turn: int, start: int | None
 ) -> None:
-    assert start_for(Conversation(messages), turn) == start
+    assert start_for(Transcript(messages), turn) == start
 
 
 def test_a_second_compaction_goes_on_where_the_first_ended() -> None:
     messages = [*exchange(1), Message.user("q"), *calling(1), *calling(2), *calling(3)]
-    conversation = Conversation(messages)
+    conversation = Transcript(messages)
     conversation.compact(Compaction(2, "s"))
     assert start_for(conversation, 2) == 7
     conversation.compact(Compaction(7, "s"))
@@ -69,9 +69,9 @@ def test_a_second_compaction_goes_on_where_the_first_ended() -> None:
 @pytest.mark.spec("T-C0.3")
 def test_the_view_begins_with_templates_and_the_summary_and_the_history_is_whole() -> None:
     messages = [TEMPLATE, *exchange(1), *exchange(2)]
-    conversation = Conversation(messages)
+    conversation = Transcript(messages)
     conversation.compact(Compaction(3, "they talked"))
-    for one in (Conversation(conversation), conversation.draft(), conversation):
+    for one in (Transcript(conversation), conversation.draft(), conversation):
         one.append(Message.user("and now?"))
         assert list(one.history) == [*messages, Message.user("and now?")]
         assert texts(one) == [
@@ -92,7 +92,7 @@ async def test_what_was_said_is_summarized_in_pieces_the_model_has_room_for() ->
         return f"summary {len(seen)}"
 
     said = [Message.user("u" * 7_000), Message.assistant("a" * 7_000), *calling(1)]
-    compaction = await compact(Conversation(said), len(said), ask, "the names")
+    compaction = await compact(Transcript(said), len(said), ask, "the names")
     assert compaction == Compaction(4, f"summary {len(seen)}")
     assert len(seen) > 3
     for number, text in enumerate(seen[1:], 1):
@@ -116,7 +116,7 @@ async def test_a_model_that_gives_no_summary_is_an_error(answer: str | Exception
         return answer
 
     with pytest.raises(ModelError):
-        await compact(Conversation(exchange(1)), 2, ask)
+        await compact(Transcript(exchange(1)), 2, ask)
     assert asked < 12
 
 

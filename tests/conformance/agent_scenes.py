@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.messages.file import Transcript, write_history
+from fast_agent.messages.file import HistoryDocument, write_history
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def write_scenes(folder: Path) -> None:
         }
         lines = [f"{key}: {json.dumps(value)}\n" for key, value in fields.items()]
         (folder / f"{name}.md").write_text(f"---\n{''.join(lines)}---\nAct.\n", "utf-8")
-        write_history(folder / f"{name}.json", Transcript(None, tuple(_played(answers))))
+        write_history(folder / f"{name}.json", HistoryDocument(None, tuple(_played(answers))))
     failing = {"agents": {"test_error_handling": [{"fail": "it is meant to", "repeat": 40}]}}
     (folder / "failing.json").write_text(json.dumps(failing), "utf-8")
 

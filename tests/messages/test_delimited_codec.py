@@ -11,12 +11,12 @@ from fast_agent.messages.delimited_codec import (
     read_delimited_history,
     write_delimited_history,
 )
-from fast_agent.messages.history import Transcript
+from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.text.source import Source
 
 
-def read(text: str) -> Transcript:
+def read(text: str) -> HistoryDocument:
     return read_delimited_history(Source.of("h.md", text), attached)
 
 
@@ -32,13 +32,13 @@ def user(*content: Content) -> Message:
 
 @pytest.mark.parametrize("text", ["", "\n\n", "  \n\t\n", "\ufeff"])
 def test_nothing_is_no_message(text: str) -> None:
-    assert read(text) == Transcript()
+    assert read(text) == HistoryDocument()
 
 
 @pytest.mark.spec("CARD-54")
 def test_text_without_delimiters_is_one_user_message() -> None:
     text = "\n\nhello ---USER\n\n  --- \nthere\n\n"
-    assert read(text) == Transcript(messages=(Message.user("hello ---USER\n\n  --- \nthere"),))
+    assert read(text) == HistoryDocument(messages=(Message.user("hello ---USER\n\n  --- \nthere"),))
 
 
 @pytest.mark.spec("CARD-52", "HIST-1")
@@ -46,7 +46,7 @@ def test_sections_become_messages() -> None:
     text = (
         "---SYSTEM\nBe brief.\n\n---USER\n\nhello\n  there\n\n---ASSISTANT\nhi\n---USER\n---USER\nx"
     )
-    assert read(text) == Transcript(
+    assert read(text) == HistoryDocument(
         "Be brief.",
         (
             Message.user("hello\n  there"),
@@ -60,7 +60,7 @@ def test_sections_become_messages() -> None:
 @pytest.mark.spec("CARD-34")
 def test_crlf_and_byte_order_mark() -> None:
     text = "\ufeff---USER\r\na\r\nb\r\n---ASSISTANT\r\nc\r\n"
-    assert read(text) == Transcript(messages=(Message.user("a\nb"), Message.assistant("c")))
+    assert read(text) == HistoryDocument(messages=(Message.user("a\nb"), Message.assistant("c")))
 
 
 @pytest.mark.parametrize("line", ["---USER ", " ---USER", "---user", "---USERS", "----USER"])
@@ -161,7 +161,7 @@ def test_all_problems_at_once() -> None:
 
 
 def test_calls_and_results_go_into_parts() -> None:
-    transcript = Transcript(
+    transcript = HistoryDocument(
         messages=(
             Message.user("time?"),
             Message("assistant", (TextContent("let me look"),), (ToolCall("1", "now", {"z": 1}),)),

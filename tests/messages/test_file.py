@@ -14,7 +14,7 @@ import pytest
 from fast_agent.errors import HistoryError
 from fast_agent.messages.content import AudioContent, EmbeddedResource, ImageContent, TextContent
 from fast_agent.messages.file import (
-    Transcript,
+    HistoryDocument,
     check_history_file,
     merge_into,
     read_history,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.spec("HIST-1")
 def test_the_name_chooses_the_format(tmp_path: Path) -> None:
-    transcript = Transcript("s", (Message.user("hello"), Message.assistant("hi")))
+    transcript = HistoryDocument("s", (Message.user("hello"), Message.assistant("hi")))
     for name, start in (("h.json", "{"), ("h.JSON", "{"), ("h.md", "---S"), ("h", "---S")):
         write_history(tmp_path / name, transcript)
         assert (tmp_path / name).read_text().startswith(start)
@@ -77,7 +77,7 @@ def test_unreadable_files(tmp_path: Path, prepare: Callable[[Path], None], messa
 
 def test_an_empty_file_is_an_empty_history(tmp_path: Path) -> None:
     (tmp_path / "h.md").touch()
-    assert read_history(tmp_path / "h.md") == Transcript()
+    assert read_history(tmp_path / "h.md") == HistoryDocument()
 
 
 @pytest.mark.spec("HIST-6")
@@ -128,11 +128,11 @@ def test_resource_sections_stay_in_their_directory(tmp_path: Path, name: str, me
 
 def test_writing_replaces_the_file_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "h.json"
-    write_history(path, Transcript(messages=(Message.user("old"),)))
+    write_history(path, HistoryDocument(messages=(Message.user("old"),)))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o640)
     with path.open() as open_before:
-        write_history(path, Transcript(messages=(Message.user("new"),)))
+        write_history(path, HistoryDocument(messages=(Message.user("new"),)))
         assert "old" in open_before.read()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert read_history(path).messages == (Message.user("new"),)
@@ -141,20 +141,20 @@ def test_writing_replaces_the_file_as_a_whole(tmp_path: Path) -> None:
 
 def test_a_message_that_cannot_be_written_leaves_the_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "h.json"
-    write_history(path, Transcript(messages=(Message.user("old"),)))
+    write_history(path, HistoryDocument(messages=(Message.user("old"),)))
     before = path.read_bytes()
     with pytest.raises(HistoryError, match="message 0 cannot be written"):
-        write_history(path, Transcript(messages=(Message("user", extra={"role": "x"}),)))
+        write_history(path, HistoryDocument(messages=(Message("user", extra={"role": "x"}),)))
     assert path.read_bytes() == before
 
 
 def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match=r"cannot be written: no such file or directory"):
-        write_history(tmp_path / "no" / "h.md", Transcript())
+        write_history(tmp_path / "no" / "h.md", HistoryDocument())
 
 
 def test_check_of_a_good_file(tmp_path: Path) -> None:
-    write_history(tmp_path / "h.md", Transcript(messages=(Message.user("hello"),)))
+    write_history(tmp_path / "h.md", HistoryDocument(messages=(Message.user("hello"),)))
     assert check_history_file(tmp_path / "h.md") == ()
 
 
@@ -167,7 +167,7 @@ def test_check_tells_errors(tmp_path: Path) -> None:
 
 def test_check_warns_of_an_order_models_refuse(tmp_path: Path) -> None:
     open_call = Message("assistant", tool_calls=(ToolCall("1", "now"),))
-    transcript = Transcript(messages=(Message.user("x"), open_call, Message.user("y")))
+    transcript = HistoryDocument(messages=(Message.user("x"), open_call, Message.user("y")))
     for name, line in (("h.json", 12), ("h.md", 3)):
         write_history(tmp_path / name, transcript)
         (found,) = check_history_file(tmp_path / name)

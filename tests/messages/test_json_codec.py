@@ -14,7 +14,7 @@ from fast_agent.messages.content import (
     ResourceLink,
     TextContent,
 )
-from fast_agent.messages.history import Transcript
+from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_codec import read_json_history, write_json_history
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.text.source import Source
@@ -67,7 +67,7 @@ FULL = """{
 }"""
 
 
-def read(text: str) -> Transcript:
+def read(text: str) -> HistoryDocument:
     return read_json_history(Source.of("h.json", text))
 
 
@@ -80,7 +80,7 @@ def problems(text: str) -> tuple[Diagnostic, ...]:
 @pytest.mark.spec("CARD-51", "HIST-2")
 def test_every_field_is_read() -> None:
     transcript = read(FULL)
-    assert transcript == Transcript(
+    assert transcript == HistoryDocument(
         None,
         (
             Message(
@@ -253,6 +253,6 @@ def test_resources_need_text_or_blob() -> None:
 
 
 def test_a_lone_surrogate_survives() -> None:
-    text = write_json_history(Transcript(messages=(Message.user("a\ud83d"),)))
+    text = write_json_history(HistoryDocument(messages=(Message.user("a\ud83d"),)))
     text.encode()
     assert read(text).messages[0].text == "a\ud83d"

@@ -8,7 +8,7 @@ import pytest
 
 from fast_agent.errors import HistoryError
 from fast_agent.messages.file import merge_into, read_history, write_history
-from fast_agent.messages.history import Transcript
+from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.message import Message
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def test_a_file_that_is_not_a_history_is_never_replaced(tmp_path: Path, name: st
     path = tmp_path / name
     path.write_text(OTHERS[name])
     for act in (
-        lambda: write_history(path, Transcript(None, SAID)),
+        lambda: write_history(path, HistoryDocument(None, SAID)),
         lambda: merge_into(path, SAID),
     ):
         with pytest.raises(HistoryError) as caught:
@@ -46,7 +46,7 @@ def test_a_history_an_empty_file_and_a_missing_one_are_written(tmp_path: Path, n
     for before in (None, "", "\n"):
         if before is not None:
             path.write_text(before)
-        write_history(path, Transcript(None, SAID))
-        write_history(path, Transcript(None, SAID))
+        write_history(path, HistoryDocument(None, SAID))
+        write_history(path, HistoryDocument(None, SAID))
         merge_into(path, SAID)
         assert len(read_history(path).messages) == 4

@@ -27,7 +27,7 @@ from fast_agent.messages.delimited_codec import (
     write_delimited_history,
 )
 from fast_agent.messages.file import read_history, write_history
-from fast_agent.messages.history import Transcript
+from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_codec import read_json_history, write_json_history
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.text.source import Source
@@ -138,7 +138,7 @@ full_messages = st.builds(
 plain_messages = st.one_of(st.builds(Message.user, texts), st.builds(Message.assistant, texts))
 empty_messages = st.sampled_from([Message("user"), Message("assistant")])
 transcripts = st.builds(
-    Transcript,
+    HistoryDocument,
     st.none() | texts,
     st.lists(full_messages | plain_messages | empty_messages, max_size=5).map(tuple),
     st.dictionaries(keys, values, max_size=2),
@@ -148,7 +148,7 @@ transcripts = st.builds(
 @pytest.mark.spec("HIST-5")
 @given(transcripts)
 @settings(max_examples=80)
-def test_json_gives_back_what_was_written(transcript: Transcript) -> None:
+def test_json_gives_back_what_was_written(transcript: HistoryDocument) -> None:
     text = write_json_history(transcript)
     assert read_json_history(Source.of("h.json", text)) == transcript
     assert write_json_history(read_json_history(Source.of("h.json", text))) == text
@@ -157,14 +157,14 @@ def test_json_gives_back_what_was_written(transcript: Transcript) -> None:
 @pytest.mark.spec("HIST-5")
 @given(transcripts)
 @settings(max_examples=80)
-def test_delimited_text_gives_back_what_was_written(transcript: Transcript) -> None:
+def test_delimited_text_gives_back_what_was_written(transcript: HistoryDocument) -> None:
     text = write_delimited_history(transcript)
     assert read_delimited_history(Source.of("h.md", text)) == transcript
 
 
 @given(transcripts)
 @settings(max_examples=50)
-def test_delimited_text_with_crlf_and_a_mark_is_the_same(transcript: Transcript) -> None:
+def test_delimited_text_with_crlf_and_a_mark_is_the_same(transcript: HistoryDocument) -> None:
     text = "\ufeff" + write_delimited_history(transcript).replace("\n", "\r\n")
     assert read_delimited_history(Source.of("h.md", text)) == transcript
 
@@ -172,7 +172,7 @@ def test_delimited_text_with_crlf_and_a_mark_is_the_same(transcript: Transcript)
 @pytest.mark.spec("HIST-5")
 @given(transcripts)
 @settings(max_examples=30)
-def test_files_give_back_what_was_written(transcript: Transcript) -> None:
+def test_files_give_back_what_was_written(transcript: HistoryDocument) -> None:
     with TemporaryDirectory() as folder:
         for name in ("h.json", "H.JSON", "h.md", "plain"):
             path = Path(folder) / name
@@ -222,7 +222,7 @@ def test_order_of_calls_and_results_is_kept() -> None:
     ids = ["zeta", "alpha", "10", "9", "Beta"]
     asking = Message("assistant", tool_calls=tuple(ToolCall(one, "t") for one in ids))
     answer = Message("user", tool_results=tuple(ToolResult(one) for one in ids))
-    transcript = Transcript(messages=(asking, answer))
+    transcript = HistoryDocument(messages=(asking, answer))
     for back in (
         read_json_history(Source.of("", write_json_history(transcript))),
         read_delimited_history(Source.of("", write_delimited_history(transcript))),
@@ -232,7 +232,7 @@ def test_order_of_calls_and_results_is_kept() -> None:
 
 
 def test_plain_messages_stay_plain() -> None:
-    transcript = Transcript(
+    transcript = HistoryDocument(
         "Be brief.",
         (
             Message.user("What is 2 + 2?\n\n    indented"),
@@ -269,7 +269,7 @@ def test_plain_messages_stay_plain() -> None:
     ],
 )
 def test_what_cannot_be_read_back_is_not_written(message: Message, reason: str) -> None:
-    transcript = Transcript(messages=(Message.user("first"), message))
+    transcript = HistoryDocument(messages=(Message.user("first"), message))
     for write in (write_json_history, write_delimited_history):
         with pytest.raises(HistoryError) as caught:
             write(transcript)

@@ -12,11 +12,11 @@ from fast_agent.messages.message import Message
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
 
-    from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.events import Event, Listener
     from fast_agent.agents.memory import Memory
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.steering import SteeringMessage
+    from fast_agent.agents.transcript import Transcript
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
@@ -52,7 +52,7 @@ class Agent(Protocol):
         ...
 
     @property
-    def conversation(self) -> Conversation:
+    def conversation(self) -> Transcript:
         """What it remembers, for another agent to start from in constant time."""
         ...
 

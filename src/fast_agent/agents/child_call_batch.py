@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from fast_agent.agents.conversation import Conversation
+    from fast_agent.agents.transcript import Transcript
     from fast_agent.agents.turn_context import SharedConversation
     from fast_agent.messages.message import Message
 
@@ -41,7 +41,7 @@ class ChildCallBatch:
 
     def __init__(
         self,
-        before: Conversation,
+        before: Transcript,
         warn: Callable[[str], None],
         *,
         concurrent: bool = False,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
-from fast_agent.agents.cast import cast_of
-from fast_agent.agents.conversation import Conversation
+from fast_agent.agents.conversation import conversation_of
+from fast_agent.agents.transcript import Transcript
 from fast_agent.cards.agent_config import NO_OVERRIDES, ChildHistory
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire
@@ -221,9 +221,9 @@ class HistoryFiles:
         self._paths = paths
         self._check = check
         self._seen: list[tuple[int, int, int]] | None = None
-        self._conversation = Conversation()
+        self._conversation = Transcript()
 
-    async def __call__(self, site: ChildCallBatch) -> Conversation:
+    async def __call__(self, site: ChildCallBatch) -> Transcript:
         """Return what the files contain now."""
         del site
         seen = self._look()
@@ -242,10 +242,10 @@ class HistoryFiles:
             return None
         return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in states]
 
-    def _read(self) -> Conversation:
+    def _read(self) -> Transcript:
         from fast_agent.messages.file import read_history
 
-        return Conversation(
+        return Transcript(
             [
                 message
                 for path in self._paths
@@ -289,9 +289,9 @@ class ChildMemory:
     def __init__(self, child: str) -> None:
         self._child = child
 
-    async def __call__(self, site: ChildCallBatch) -> Conversation:
+    async def __call__(self, site: ChildCallBatch) -> Transcript:
         """Return what it remembers now."""
-        return cast_of(site).agent(self._child).conversation
+        return conversation_of(site).agent(self._child).conversation
 
 
 class IntoChildMemory:
@@ -306,16 +306,16 @@ class IntoChildMemory:
 
     async def __call__(self, site: ChildCallBatch, messages: Sequence[Message]) -> None:
         """Add messages from outside; during a turn of the agent they are added after it."""
-        cast_of(site).agent(self._child).adopt(messages)
+        conversation_of(site).agent(self._child).adopt(messages)
 
 
-async def session_transcript(site: ChildCallBatch) -> Conversation:
+async def session_transcript(site: ChildCallBatch) -> Transcript:
     """Return what was said in the conversation until now, in turns that ended."""
-    transcript = cast_of(site).transcript
-    return Conversation.of_valid(transcript.messages(), transcript.call_ids)
+    transcript = conversation_of(site).transcript
+    return Transcript.of_valid(transcript.messages(), transcript.call_ids)
 
 
-async def parent_conversation(site: ChildCallBatch) -> Conversation:
+async def parent_conversation(site: ChildCallBatch) -> Transcript:
     """Return the parent's conversation before the message that made the call."""
     return site.before
 
@@ -357,7 +357,7 @@ class StepSource:
                 return ()
             return [message_from_wire(steps.part(str(digest))) for digest in digests]
 
-        return Conversation(await steps.ask(Step("read", self._name), work, Codec(write, read)))
+        return Transcript(await steps.ask(Step("read", self._name), work, Codec(write, read)))
 
 
 class StepTarget:

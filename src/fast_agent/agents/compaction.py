@@ -18,7 +18,7 @@ from dataclasses import replace
 from logging import getLogger
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fast_agent.agents.conversation import Compaction
+from fast_agent.agents.transcript import Compaction
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.config.bounds import TOKEN_CHARACTERS
 from fast_agent.errors import ContextError, ModelError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from fast_agent.agents.budget import Budget
-    from fast_agent.agents.conversation import Conversation
+    from fast_agent.agents.transcript import Transcript
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnSetup
     from fast_agent.messages.history import History
@@ -92,7 +92,7 @@ def asking(setup: TurnSetup, budget: Budget, context: TurnContext) -> Ask:
 
 
 async def compact_natively(
-    conversation: Conversation,
+    conversation: Transcript,
     start: int,
     model: Model,
     budget: Budget,
@@ -133,7 +133,7 @@ async def compact_natively(
     return Compaction(start, response.message.text, {**native, "model": model.name})
 
 
-def start_for(conversation: Conversation, turn: int) -> int | None:
+def start_for(conversation: Transcript, turn: int) -> int | None:
     """Find where a compaction within a turn ends, and the unchanged part starts.
 
     Args:
@@ -155,7 +155,7 @@ def start_for(conversation: Conversation, turn: int) -> int | None:
 
 
 async def compact(
-    conversation: Conversation, start: int, ask: Ask, wanted: str = "", *, window: int | None = None
+    conversation: Transcript, start: int, ask: Ask, wanted: str = "", *, window: int | None = None
 ) -> Compaction:
     """Summarize what stands before a message.
 

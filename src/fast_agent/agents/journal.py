@@ -24,8 +24,8 @@ from fast_agent.sessions.event import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fast_agent.agents.conversation import Compaction, Conversation
     from fast_agent.agents.events import Origin
+    from fast_agent.agents.transcript import Compaction, Transcript
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message, ToolResult
@@ -56,7 +56,7 @@ class MemoryRecord:
         self._agent = agent
         self._length: int | None = length
 
-    def catch_up(self, conversation: Conversation) -> None:
+    def catch_up(self, conversation: Transcript) -> None:
         """Check that the journal matches a conversation, as before a turn.
 
         Raises:

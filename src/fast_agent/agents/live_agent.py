@@ -18,11 +18,11 @@ from fast_agent.messages.message import Message
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Sequence
 
-    from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.events import Listener
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import NewId
     from fast_agent.agents.steering import SteeringMessage
+    from fast_agent.agents.transcript import Transcript
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
@@ -120,7 +120,7 @@ class LiveAgent(Agent):
         return self._memory.history
 
     @property
-    def conversation(self) -> Conversation:
+    def conversation(self) -> Transcript:
         """What it remembers; see `Agent.conversation`."""
         return self._memory.conversation
 

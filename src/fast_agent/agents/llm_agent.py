@@ -13,9 +13,9 @@ from fast_agent.errors import RunError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from fast_agent.agents.conversation import Compaction
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import NewId
+    from fast_agent.agents.transcript import Compaction
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import Fork, TurnSetup

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from anyio import Event
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from fast_agent.agents.conversation import Compaction, Conversation
+from fast_agent.agents.transcript import Compaction, Transcript
 from fast_agent.errors import RunError, SessionError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Memory:
         limits: ResultLimits | None = None,
     ) -> None:
         self._limits = limits
-        self._first = self._start = Conversation(messages, limits)
+        self._first = self._start = Transcript(messages, limits)
         self._conversation = self._start
         self.remembers = remembers
         self.lock = TurnLock()
@@ -75,7 +75,7 @@ class Memory:
         self.record: MemoryRecord | None = None
 
     @property
-    def conversation(self) -> Conversation:
+    def conversation(self) -> Transcript:
         """What is remembered now; another conversation can start from it in constant time."""
         return self._conversation
 
@@ -84,7 +84,7 @@ class Memory:
         """The messages of that."""
         return self._conversation.history
 
-    def begin(self) -> tuple[Conversation, Conversation]:
+    def begin(self) -> tuple[Transcript, Transcript]:
         """Start a turn.
 
         Returns:
@@ -97,9 +97,9 @@ class Memory:
             self.record.catch_up(self._conversation)
         self._open = True
         base = self._conversation
-        return base, base.draft() if self.remembers else Conversation(self._start)
+        return base, base.draft() if self.remembers else Transcript(self._start)
 
-    def keep(self, base: Conversation, draft: Conversation) -> bool:
+    def keep(self, base: Transcript, draft: Transcript) -> bool:
         """Remember a draft, unless this memory was cleared or loaded since its turn began.
 
         Returns:
@@ -180,7 +180,7 @@ class Memory:
         kept = () if everything else tuple(one for one in self.history if one.is_template)
         if self.record is not None:
             self.record.cleared(len(kept), everything=everything)
-        self._start = self._conversation = Conversation(kept, self._limits)
+        self._start = self._conversation = Transcript(kept, self._limits)
         self._aside.clear()
 
     def load(self, messages: Iterable[Message]) -> None:
@@ -195,9 +195,9 @@ class Memory:
         self._replace(loaded)
 
     def _replace(self, messages: Iterable[Message]) -> None:
-        self._conversation = Conversation(messages, self._limits)
+        self._conversation = Transcript(messages, self._limits)
         templates = [one for one in self.history if one.is_template]
-        self._start = Conversation(templates, self._limits)
+        self._start = Transcript(templates, self._limits)
         self._aside.clear()
 
     def _land(self, messages: Sequence[Message]) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fast_agent.agents.agent_servers import AgentServers
-    from fast_agent.agents.conversation import Conversation
+    from fast_agent.agents.transcript import Transcript
     from fast_agent.messages.message import ToolCall
     from fast_agent.tools.hooks import Hook
     from fast_agent.tools.permission import Asking
@@ -154,7 +154,7 @@ class ReadResult(RuntimeTool):
             return error_result(call.id, said(problem))
 
 
-def _read(arguments: ToolArguments, conversation: Conversation) -> str:
+def _read(arguments: ToolArguments, conversation: Transcript) -> str:
     call_id = arguments.required_text("uri").strip().removeprefix(RESULTS)
     result = conversation.result(call_id)
     if result is None:

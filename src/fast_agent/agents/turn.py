@@ -53,9 +53,9 @@ from fast_agent.tools.result import SKILL_MODEL
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from fast_agent.agents.conversation import Compaction
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.steering import Steering
+    from fast_agent.agents.transcript import Compaction
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import TurnSetup

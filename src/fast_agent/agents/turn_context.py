@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SharedConversation(Protocol):
-    """A conversation as its turns know it; `cast_of` returns its agents."""
+    """A conversation as its turns know it; `conversation_of` returns its agents."""
 
     @property
     def conversation(self) -> SharedConversation:

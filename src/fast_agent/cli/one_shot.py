@@ -458,10 +458,10 @@ class GoCommand(DumpOptions):
         lines: EventLines | None,
     ) -> None:
         if self.results is not None:
-            from fast_agent.messages.file import Transcript, write_history
+            from fast_agent.messages.file import HistoryDocument, write_history
 
             kept = tuple(agent.history) or result.messages
-            write_history(self.results, Transcript(None, kept))
+            write_history(self.results, HistoryDocument(None, kept))
         if self.output != "human":
             from fast_agent.cli.structured import answer_facts
 

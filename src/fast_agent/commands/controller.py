@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.cast import Cast
+    from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.events import Listener
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.program import Program
@@ -199,7 +199,7 @@ class ConversationController:
         if self.session is not None:
             self.session.close()
 
-    def _new_cast(self, session: Session | None) -> Cast:
+    def _new_cast(self, session: Session | None) -> Conversation:
         journal: Journal | None = None
         if session is not None:
             journal = session.journal if self._journal_of is None else self._journal_of(session)

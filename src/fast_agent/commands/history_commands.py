@@ -64,7 +64,7 @@ async def _compact(arguments: Arguments, controller: ConversationController) -> 
 async def _save(arguments: Arguments, controller: ConversationController) -> CommandResult:
     from anyio.to_thread import run_sync
 
-    from fast_agent.messages.file import Transcript, write_history
+    from fast_agent.messages.file import HistoryDocument, write_history
 
     agent = controller.instance()
     path = named_path(arguments.word() or f"{_slug(agent.name)}-history.json", controller)
@@ -73,7 +73,7 @@ async def _save(arguments: Arguments, controller: ConversationController) -> Com
         raise RunError(f"`{agent.name}` remembers nothing to save")
     if not arguments.has("--force"):
         _see_that_nothing_is_lost(path)
-    await run_sync(write_history, path, Transcript(None, messages))
+    await run_sync(write_history, path, HistoryDocument(None, messages))
     return CommandResult(text=f"saved {len(messages)} messages to `{path}`")
 
 

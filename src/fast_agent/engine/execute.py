@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 from fast_agent.agents.budget import Meter
 from fast_agent.agents.child_call_batch import ChildCallBatch
 from fast_agent.agents.child_history import StepSource, history_files, reads_of
-from fast_agent.agents.conversation import Conversation
 from fast_agent.agents.events import Origin
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.step_tools import call_to_json
 from fast_agent.agents.tool_calls import TurnCallContext
+from fast_agent.agents.transcript import Transcript
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import ToolCall
@@ -191,7 +191,7 @@ class StepExecutor:
                 deps=turn.deps,
                 origin=Origin(step.agent, step.turn_id, None),
                 turn=turn,
-                site=ChildCallBatch(Conversation(), log.warning, cast=cast_),
+                site=ChildCallBatch(Transcript(), log.warning, cast=cast_),
                 index=0,
             )
             try:
@@ -266,7 +266,7 @@ class StepExecutor:
         config = self._runtime.agent(child).config
         paths = history_files(config, self._workspace)
         source: Source = StepSource(child, HistoryFiles(paths, reads_of(config)))
-        await source(ChildCallBatch(Conversation(), log.warning))
+        await source(ChildCallBatch(Transcript(), log.warning))
 
     def _agent(self, name: str) -> LlmAgent:
         agent = self._runtime.agent(name)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from fast_agent.diagnostics.rules import INVALID_RESOURCE_SECTION, MISPLACED_SECTION, NEAR_DELIMITER
 from fast_agent.errors import HistoryError
 from fast_agent.messages.content import Content, EmbeddedResource, TextContent
-from fast_agent.messages.history import Transcript
+from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_codec import located, to_json
 from fast_agent.messages.json_content import content_to_wire, read_content, read_resource
 from fast_agent.messages.json_message import message_to_wire, read_message
@@ -130,7 +130,7 @@ Attach: TypeAlias = Callable[[str], Content]
 """Reads the file a resource section names, relative to the history; raises HistoryError."""
 
 
-def read_delimited_history(source: Source, attach: Attach | None = None) -> Transcript:
+def read_delimited_history(source: Source, attach: Attach | None = None) -> HistoryDocument:
     """Read a delimited history.
 
     Args:
@@ -147,17 +147,17 @@ def read_delimited_history(source: Source, attach: Attach | None = None) -> Tran
     sections = list(split_sections(source.text))
     if len(sections) == 1 and not sections[0].delimiter:
         text = trimmed(source.text)
-        return Transcript(messages=(Message.user(text),) if text else ())
+        return HistoryDocument(messages=(Message.user(text),) if text else ())
     reader = _Reader(source, attach)
     for section in sections:
         reader.take(section)
     reader.close_message()
     if reader.problems:
         raise refuse(source, reader.problems)
-    return Transcript(reader.system, tuple(reader.messages), reader.extra)
+    return HistoryDocument(reader.system, tuple(reader.messages), reader.extra)
 
 
-def write_delimited_history(transcript: Transcript) -> str:
+def write_delimited_history(transcript: HistoryDocument) -> str:
     """Write a delimited history.
 
     Args:
@@ -193,7 +193,7 @@ def _is_plain(text: str) -> bool:
     return True
 
 
-def _head_lines(transcript: Transcript) -> list[str]:
+def _head_lines(transcript: HistoryDocument) -> list[str]:
     system, extra = transcript.system, transcript.extra
     if not extra and system is None:
         return []
@@ -246,7 +246,7 @@ class _Reader:
         self.attach = attach
         self.problems: list[Problem] = []
         self.system: str | None = None
-        self.extra = Transcript().extra
+        self.extra = HistoryDocument().extra
         self.messages: list[Message] = []
         self.role: Role | None = None
         self.content: list[Content] = []

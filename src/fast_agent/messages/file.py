@@ -17,7 +17,7 @@ from fast_agent.messages.delimited_codec import (
     read_delimited_history,
     write_delimited_history,
 )
-from fast_agent.messages.history import Transcript
+from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_codec import json_places, read_json_history, write_json_history
 from fast_agent.messages.problem import Problem
 from fast_agent.messages.validity import order_problems
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_BYTES",
-    "Transcript",
+    "HistoryDocument",
     "change_history",
     "check_history_file",
     "read_history",
@@ -49,7 +49,9 @@ MAX_BYTES = 64 * 1024 * 1024
 """Largest history file, and largest file a resource section may name, in bytes."""
 
 
-def read_history(path: Path, *, limit: int = MAX_BYTES, check: Check | None = None) -> Transcript:
+def read_history(
+    path: Path, *, limit: int = MAX_BYTES, check: Check | None = None
+) -> HistoryDocument:
     """Read a history file.
 
     Args:
@@ -70,7 +72,7 @@ def read_history(path: Path, *, limit: int = MAX_BYTES, check: Check | None = No
     return _parse(path, _read(path, limit), check)
 
 
-def write_history(path: Path, transcript: Transcript) -> None:
+def write_history(path: Path, transcript: HistoryDocument) -> None:
     """Write a history file as a whole: a reader sees the old or the new one, never a part.
 
     Args:
@@ -86,7 +88,7 @@ def write_history(path: Path, transcript: Transcript) -> None:
     _write(path, transcript)
 
 
-def change_history(path: Path, change: Callable[[Transcript], Transcript]) -> None:
+def change_history(path: Path, change: Callable[[HistoryDocument], HistoryDocument]) -> None:
     """Read a history file and write it changed; the old text is read and parsed once.
 
     Args:
@@ -98,16 +100,16 @@ def change_history(path: Path, change: Callable[[Transcript], Transcript]) -> No
             it is then as it was.
     """
     if not path.exists():
-        _write(path, change(Transcript()))
+        _write(path, change(HistoryDocument()))
         return
     source = _read(path, MAX_BYTES)
-    before = _parse(path, source) if source.text.strip() else Transcript()
+    before = _parse(path, source) if source.text.strip() else HistoryDocument()
     if source.text.strip() and not _is_json(path) and not _has_delimiter(source):
         raise _no_history(path)
     _write(path, change(before))
 
 
-def _write(path: Path, transcript: Transcript) -> None:
+def _write(path: Path, transcript: HistoryDocument) -> None:
     whole = write_json_history if _is_json(path) else write_delimited_history
     text = whole(transcript)
     try:
@@ -202,7 +204,7 @@ def _read(path: Path, limit: int, shown: str | None = None) -> Source:
         raise HistoryError(problem.message, hint=error.hint, diagnostics=(problem,)) from error
 
 
-def _parse(path: Path, source: Source, check: Check | None = None) -> Transcript:
+def _parse(path: Path, source: Source, check: Check | None = None) -> HistoryDocument:
     if _is_json(path):
         return read_json_history(source)
     return read_delimited_history(source, lambda name: attach_file(path.parent, name, check))
@@ -332,7 +334,7 @@ def merge_into(path: Path, messages: Iterable[Message], *, wait: float = WAIT) -
         lock.release()
 
 
-def _with(before: Transcript, messages: Iterable[Message]) -> Transcript:
+def _with(before: HistoryDocument, messages: Iterable[Message]) -> HistoryDocument:
     ids = CallIds()
     ids.note(before.messages)
     return replace(before, messages=(*before.messages, *ids.own_block(messages)))

@@ -164,7 +164,7 @@ class History(Sequence[Message]):
 
 
 @frozen
-class Transcript:
+class HistoryDocument:
     """A conversation as a file holds it.
 
     Args:

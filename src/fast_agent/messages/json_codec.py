@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.rules import INVALID_MESSAGE
 from fast_agent.errors import HistoryError
-from fast_agent.messages.history import Transcript
+from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_content import merged
 from fast_agent.messages.json_message import message_to_wire, read_message
 from fast_agent.messages.json_shape import Node
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _DOCUMENT = frozenset({"system", "messages"})
 
 
-def read_json_history(source: Source) -> Transcript:
+def read_json_history(source: Source) -> HistoryDocument:
     """Read a JSON history.
 
     Args:
@@ -45,7 +45,7 @@ def read_json_history(source: Source) -> Transcript:
     return transcript
 
 
-def write_json_history(transcript: Transcript) -> str:
+def write_json_history(transcript: HistoryDocument) -> str:
     """Write a JSON history.
 
     Args:
@@ -109,14 +109,14 @@ def located(found: list[ShapeProblem], text: str, offset: int = 0) -> list[Probl
     return problems
 
 
-def _read_document(node: Node) -> Transcript:
+def _read_document(node: Node) -> HistoryDocument:
     if isinstance(node.value, list):
         node.must_be("an object", hint='write `{"messages": […]}` around the list')
-        return Transcript()
+        return HistoryDocument()
     if node.fields() is None:
-        return Transcript()
+        return HistoryDocument()
     listed = node.child("messages", node.field("messages"))
     if listed.value is None:
         node.report("has no `messages`", hint='write `{"messages": […]}`')
     messages = tuple([message for item in listed.items() if (message := read_message(item))])
-    return Transcript(node.optional_string("system"), messages, node.rest(_DOCUMENT))
+    return HistoryDocument(node.optional_string("system"), messages, node.rest(_DOCUMENT))

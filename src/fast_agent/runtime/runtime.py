@@ -13,8 +13,8 @@ from weakref import WeakSet
 from anyio import CancelScope, sleep
 
 from fast_agent.agents.budget import Meter
-from fast_agent.agents.cast import Cast
 from fast_agent.agents.child_call_batch import ChildCallBatch
+from fast_agent.agents.conversation import Conversation
 from fast_agent.agents.events import log_warnings
 from fast_agent.agents.live_agent import LiveAgent
 from fast_agent.agents.runtime_options import RuntimeOptions, through_steps
@@ -131,13 +131,13 @@ class Runtime:
         )
         # Agents below another agent's turn are not those of the session, only recorded in it.
         self._outer = outer
-        self._cast = Cast(
+        self._cast = Conversation(
             self._make,
             outer,
             options.journal if turn is None else None,
             within=None if turn is None else turn.cast,
         )
-        self._casts: WeakSet[Cast] = WeakSet((self._cast,))
+        self._casts: WeakSet[Conversation] = WeakSet((self._cast,))
         self._former: list[list[Agent]] = []
         self._waits = False
         self._stack = AsyncExitStack()
@@ -209,7 +209,7 @@ class Runtime:
         return name
 
     @property
-    def conversation(self) -> Cast:
+    def conversation(self) -> Conversation:
         """The agents of its own conversation."""
         return self._cast
 
@@ -244,7 +244,7 @@ class Runtime:
         human: Human | None = None,
         deps: tuple[object, ...] = (),
         steps: Steps | None = None,
-    ) -> Cast:
+    ) -> Conversation:
         """Start another conversation with the same agents, none of which remembers this one.
 
         Args:
@@ -267,7 +267,7 @@ class Runtime:
             steps=_steps_of(self._options.steps, journal) if steps is None else steps,
             deps=(*deps, *outer.deps),
         )
-        cast = Cast(self._make, turn, journal)
+        cast = Conversation(self._make, turn, journal)
         self._casts.add(cast)
         return cast
 
@@ -384,7 +384,7 @@ class Runtime:
         *,
         wanted: ChildHistory = NO_OVERRIDES,
         warn: Callable[[str], None] = log.warning,
-        cast: Cast | None = None,
+        cast: Conversation | None = None,
     ) -> TurnResult:
         """Call a fresh instance of an agent as if another one had called it as a tool.
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
     from fast_agent.agents.events import Event, Listener
-    from fast_agent.serve.agent_conversation import Conversation
+    from fast_agent.serve.agent_conversation import ServedConversation
     from fast_agent.serve.agent_scopes import Scopes
     from fast_agent.serve.agent_tools import ExposedAgent
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -72,7 +72,7 @@ class AgentCall:
     def __init__(
         self,
         scopes: Scopes,
-        own: Conversation | None,
+        own: ServedConversation | None,
         name: str,
         door: ExposedAgent,
         arguments: JsonObject,
@@ -114,7 +114,7 @@ class AgentCall:
 
     async def _ask(
         self,
-        conversation: Conversation,
+        conversation: ServedConversation,
         message: str,
         listener: Listener | None,
         human: Human | None,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.cast import Cast
+    from fast_agent.agents.conversation import Conversation
     from fast_agent.serve.agent_generation import Generation
     from fast_agent.sessions.session import Interrupted, Session
     from fast_agent.sessions.store import SessionStore
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 log = getLogger(__name__)
 
 
-class Conversation:
+class ServedConversation:
     """A conversation with the agents of a generation.
 
     Nothing is made for it until an agent is asked. Where it is kept as a session it may be parked:
@@ -67,7 +67,7 @@ class Conversation:
         self.used_at = 0.0
         self._begin = begin
         self._store = store
-        self._cast: Cast | None = None
+        self._cast: Conversation | None = None
         self._session: Session | None = None
         self._session_id = session_id
         self._is_of_former_life = session_id is not None
@@ -99,7 +99,7 @@ class Conversation:
             raise
 
     @property
-    def cast(self) -> Cast:
+    def cast(self) -> Conversation:
         """Its agents, taken up again where it was parked.
 
         Raises:

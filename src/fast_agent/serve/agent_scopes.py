@@ -15,7 +15,7 @@ from anyio.to_thread import run_sync
 from fast_agent.errors import FastAgentError
 from fast_agent.resources.problem import RequestRefused, bad_params
 from fast_agent.rpc.message import INTERNAL_ERROR
-from fast_agent.serve.agent_conversation import Conversation
+from fast_agent.serve.agent_conversation import ServedConversation
 from fast_agent.serve.connections import spare_descriptors
 from fast_agent.serve.fair_share import FairShare
 
@@ -96,13 +96,13 @@ class Scopes:
         self._limits = limits or ScopeLimits()
         self._clock = clock
         self._new_id = new_id
-        self._shared: Conversation | None = None
+        self._shared: ServedConversation | None = None
         self._in_use = 0
         self._taken = 0
-        self._by_id: OrderedDict[str, Conversation] = OrderedDict()
+        self._by_id: OrderedDict[str, ServedConversation] = OrderedDict()
         self._shares: FairShare[str] = FairShare(self._limits.conversations)
-        self._open: OrderedDict[Conversation, None] = OrderedDict()
-        self._connected: set[Conversation] = set()
+        self._open: OrderedDict[ServedConversation, None] = OrderedDict()
+        self._connected: set[ServedConversation] = set()
         self._calls: set[CancelScope] = set()
         self._max_open = max_open()
 
@@ -136,7 +136,7 @@ class Scopes:
         """How many versions of the cards are live."""
         return self._generations.running
 
-    def held(self) -> Iterator[Conversation]:
+    def held(self) -> Iterator[ServedConversation]:
         """Yield the conversations of clients without connections, the longest unused first."""
         yield from self._by_id.values()
 
@@ -145,7 +145,7 @@ class Scopes:
         """The version of the cards that new conversations start with."""
         return self._generations.current.app.version
 
-    async def connect(self) -> Conversation | None:
+    async def connect(self) -> ServedConversation | None:
         """Start the conversation of a new connection; None if connections have none."""
         if self.scope != "connection":
             return None
@@ -153,7 +153,7 @@ class Scopes:
         self._connected.add(conversation)
         return conversation
 
-    async def disconnect(self, conversation: Conversation) -> None:
+    async def disconnect(self, conversation: ServedConversation) -> None:
         """End the conversation of a connection that has ended."""
         self._open.pop(conversation, None)
         self._connected.discard(conversation)
@@ -161,7 +161,7 @@ class Scopes:
             await conversation.aclose()
 
     @asynccontextmanager
-    async def used(self, own: Conversation | None) -> AsyncGenerator[Conversation]:
+    async def used(self, own: ServedConversation | None) -> AsyncGenerator[ServedConversation]:
         """Use the conversation of a request.
 
         Args:
@@ -189,7 +189,7 @@ class Scopes:
                 else:
                     await self._rest(conversation)
 
-    async def named(self, session_id: object, owner: str) -> tuple[str, Conversation] | None:
+    async def named(self, session_id: object, owner: str) -> tuple[str, ServedConversation] | None:
         """Find the conversation named by a request without a connection, or start one.
 
         Args:
@@ -220,7 +220,7 @@ class Scopes:
             await _go_over(found, await self._generations.newest())
         return str(session_id), found
 
-    async def renew(self, own: Conversation | None) -> None:
+    async def renew(self, own: ServedConversation | None) -> None:
         """Take the newest cards, for a client that asked for them."""
         newest = await self._generations.newest()
         if own is not None and not own.using:
@@ -248,13 +248,15 @@ class Scopes:
         for conversation in held:
             await conversation.aclose()
 
-    async def _everybodys(self) -> Conversation:
+    async def _everybodys(self) -> ServedConversation:
         await self._generations.newest()
         if self._shared is None:
             self._shared = await self._new()
         return self._shared
 
-    async def _new(self, name: str | None = None, session_id: str | None = None) -> Conversation:
+    async def _new(
+        self, name: str | None = None, session_id: str | None = None
+    ) -> ServedConversation:
         """Make a conversation.
 
         Args:
@@ -264,17 +266,17 @@ class Scopes:
         generation = await self._generations.newest()
         store = self._store
         if store is None:
-            return Conversation(generation)
+            return ServedConversation(generation)
         alias = None if name is None else self._alias(name)
-        return Conversation(generation, partial(self._begin, alias), store, session_id)
+        return ServedConversation(generation, partial(self._begin, alias), store, session_id)
 
-    def _keep(self, name: str, conversation: Conversation, owner: str) -> Conversation:
+    def _keep(self, name: str, conversation: ServedConversation, owner: str) -> ServedConversation:
         conversation.used_at = self._clock()
         self._by_id[name] = conversation
         self._shares.add(name, owner)
         return conversation
 
-    async def _of_another_server(self, name: str, owner: str) -> Conversation | None:
+    async def _of_another_server(self, name: str, owner: str) -> ServedConversation | None:
         """Take up the conversation that a client had with another server, or a former life.
 
         Raises:
@@ -303,7 +305,7 @@ class Scopes:
             raise RuntimeError("these conversations are not kept")
         return self._store.create(cwd=self._workspace, alias=alias)
 
-    async def _rest(self, conversation: Conversation) -> None:
+    async def _rest(self, conversation: ServedConversation) -> None:
         """Leave a conversation alone; the one that rests longest is parked where many do."""
         if not conversation.kept or self.scope == "shared":
             return
@@ -342,7 +344,7 @@ class Scopes:
         await self.disconnect(self._by_id.pop(name))
 
 
-async def _go_over(conversation: Conversation, generation: Generation) -> None:
+async def _go_over(conversation: ServedConversation, generation: Generation) -> None:
     try:
         await conversation.change_to(generation)
     except FastAgentError as error:

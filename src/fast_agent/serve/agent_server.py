@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fast_agent.rpc.message import Request
     from fast_agent.serve.agent_admin import AdminTools
     from fast_agent.serve.agent_call import Report
-    from fast_agent.serve.agent_conversation import Conversation
+    from fast_agent.serve.agent_conversation import ServedConversation
     from fast_agent.serve.agent_generation import Generation, Generations
     from fast_agent.serve.agent_scopes import Scopes
     from fast_agent.serve.resource_server import Channel
@@ -90,7 +90,7 @@ class ConnectedClient(NamedTuple):
         can: The capabilities it declared.
     """
 
-    own: Conversation | None
+    own: ServedConversation | None
     can: JsonValue
 
 
@@ -186,7 +186,7 @@ class AgentServer(ResourceServer):
             return await self._prompted(session, params, channel)
         return await super().answer(session, request, channel)
 
-    def _own(self, session: Session) -> Conversation | None:
+    def _own(self, session: Session) -> ServedConversation | None:
         """Return the conversation of a client's connection; None if it has none."""
         client = self._clients.get(session)
         return None if client is None else client.own
@@ -290,7 +290,7 @@ class AgentServer(ResourceServer):
 
     async def _held(
         self, session: Session, params: JsonObject, channel: Channel, *, begin: bool = True
-    ) -> tuple[str, Conversation] | None:
+    ) -> tuple[str, ServedConversation] | None:
         """Find the conversation named by a request of the newest protocol, or start one."""
         if session.era != "modern":
             return None
@@ -300,7 +300,7 @@ class AgentServer(ResourceServer):
             return None
         return await self.scopes.named(named, channel.owner)
 
-    def _doors_of(self, own: Conversation | None) -> ExposedAgents:
+    def _doors_of(self, own: ServedConversation | None) -> ExposedAgents:
         generation = self._generations.current if own is None else own.generation
         known = self._doors.get(generation)
         load_set = generation.app.load_set

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
 from fast_agent.messages.content import TextContent
-from fast_agent.messages.history import Transcript
+from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_codec import write_json_history
 from fast_agent.text.suggestion import closest
 
@@ -58,7 +58,7 @@ def export_json(state: SessionState, agent: str | None = None) -> str:
         SessionError: The session holds no history of it, or a message is damaged.
     """
     messages = state.history(agent_of(state, agent)) or []
-    return write_json_history(Transcript(None, tuple(messages)))
+    return write_json_history(HistoryDocument(None, tuple(messages)))
 
 
 def export_markdown(summary: SessionSummary, state: SessionState) -> str:

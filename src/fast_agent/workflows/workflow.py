@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from anyio import CancelScope
 
-from fast_agent.agents.cast import cast_of
+from fast_agent.agents.conversation import conversation_of
 from fast_agent.agents.live_agent import LiveAgent
 from fast_agent.cards.fields import default_of
 from fast_agent.cards.references import referred_names
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.cast import Cast
+    from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_life import TurnLife
@@ -111,9 +111,9 @@ class Workflow(LiveAgent):
     def expect_turn(self, context: TurnContext) -> None:
         """Hold on to its members before the turn waits; see `LiveAgent.expect_turn`."""
         if context.cast is not None:
-            self.bind(cast_of(context))
+            self.bind(conversation_of(context))
 
-    def bind(self, cast: Cast) -> None:
+    def bind(self, cast: Conversation) -> None:
         """Hold on to the shared instances of its members, and theirs, for as long as it lives.
 
         A member that becomes another one makes this another workflow too; turns that began before

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from anyio import CancelScope
 
-from fast_agent.agents.cast import cast_of
 from fast_agent.agents.child_call import call_child
 from fast_agent.agents.child_call_batch import ChildCallBatch
+from fast_agent.agents.conversation import conversation_of
 from fast_agent.agents.events import WorkflowAdvanced
 from fast_agent.errors import RunError
 
@@ -93,7 +93,7 @@ class WorkflowTurn:
         """
         if self._bound is not None:
             bound = self._bound.get(name)
-            return cast_of(self._below).agent(name) if bound is None else bound
+            return conversation_of(self._below).agent(name) if bound is None else bound
         agent = self._members.get(name)
         if agent is None:
             agent = self._members[name] = self._context.clone(name, None)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from anyio import CancelScope
 
-    from fast_agent.agents.cast import Cast
+    from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.messages.message import Message
     from fast_agent.runtime.runtime import Runtime
@@ -145,7 +145,9 @@ class AgentRun:
     async def _run(self, given: dict[str, Any]) -> dict[str, Any]:
         edition = editions.get().loop(str(given["edition"]))
         self._steps = steps = WorkflowSteps(given, edition.redactor)
-        conversation: Cast = edition.runtime.cast(steps=steps, human=WorkflowHuman(self.ask))
+        conversation: Conversation = edition.runtime.cast(
+            steps=steps, human=WorkflowHuman(self.ask)
+        )
         try:
             if "message" not in given:
                 return await self._converse(given, conversation, steps)
@@ -154,7 +156,7 @@ class AgentRun:
             await conversation.aclose()
 
     async def _converse(
-        self, given: dict[str, Any], conversation: Cast, steps: WorkflowSteps
+        self, given: dict[str, Any], conversation: Conversation, steps: WorkflowSteps
     ) -> dict[str, Any]:
         """Run the turns of a conversation until it is closed, or no turn comes for a day.
 
@@ -189,7 +191,7 @@ class AgentRun:
         return {"turns": self._count}
 
     def _continue(
-        self, given: dict[str, Any], conversation: Cast, steps: WorkflowSteps
+        self, given: dict[str, Any], conversation: Conversation, steps: WorkflowSteps
     ) -> NoReturn:
         """Continue in a new history, in the newest version of the loop."""
         remembered = {
@@ -217,7 +219,7 @@ class AgentRun:
             self._is_closing = count == self._count and self._is_idle
 
     async def _take_turn(
-        self, key: str, given: dict[str, Any], conversation: Cast, steps: WorkflowSteps
+        self, key: str, given: dict[str, Any], conversation: Conversation, steps: WorkflowSteps
     ) -> None:
         """Run a turn of a conversation, and keep what `turn` returns or raises."""
         self._count += 1
@@ -332,7 +334,7 @@ class AgentRun:
         return {"steps": steps.asked, "waiting": list(steps.waiting.values())}
 
 
-async def _asked(conversation: Cast, given: dict[str, Any]) -> TurnResult:
+async def _asked(conversation: Conversation, given: dict[str, Any]) -> TurnResult:
     """Run the turn that was asked for."""
     schema = given.get("schema")
     return await conversation.agent(str(given["agent"])).generate(

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.agents.conversation import Conversation
+from fast_agent.agents.transcript import Transcript
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.long_results import ResultLimits
 from fast_agent.messages.message import Message, ToolCall, ToolResult
@@ -38,18 +38,18 @@ def test_the_view_of_anything_is_a_conversation_providers_accept(messages: list[
 
 @given(any_messages)
 def test_appending_gives_the_same_view_as_starting_with_all(messages: list[Message]) -> None:
-    conversation = Conversation()
+    conversation = Transcript()
     for message in messages:
         conversation.append(message)
     assert conversation.view == view_of(messages)
     assert list(conversation.history) == messages
-    assert Conversation(messages).view == conversation.view
+    assert Transcript(messages).view == conversation.view
 
 
 @given(any_messages)
 def test_what_providers_accept_is_not_touched(messages: list[Message]) -> None:
     valid = list(view_of(closed(messages)))
-    conversation = Conversation(valid[:2])
+    conversation = Transcript(valid[:2])
     for message in valid[2:]:
         conversation.append(message)
     assert conversation.view is conversation.history
@@ -57,7 +57,7 @@ def test_what_providers_accept_is_not_touched(messages: list[Message]) -> None:
 
 
 def test_a_conversation_of_a_turn_with_calls_is_held_once() -> None:
-    conversation = Conversation()
+    conversation = Transcript()
     calls = (ToolCall("1", "t"), ToolCall("2", "t"))
     conversation.append(Message.user("go"))
     conversation.append(Message("assistant", (), calls))
@@ -78,7 +78,7 @@ def test_a_lost_result_is_said_to_be_lost() -> None:
 
 
 def test_a_draft_leaves_the_conversation_as_it_was() -> None:
-    conversation = Conversation([Message.user("q"), Message.assistant("a")])
+    conversation = Transcript([Message.user("q"), Message.assistant("a")])
     draft = conversation.draft()
     draft.append(Message.user("more"))
     other = conversation.draft()
@@ -108,13 +108,13 @@ def with_results(*texts: str) -> list[Message]:
 @given(st.lists(st.integers(0, 3000), max_size=5))
 def test_long_results_are_cut_in_the_view_however_the_messages_came(sizes: list[int]) -> None:
     messages = with_results(*("x" * size for size in sizes))
-    appended = Conversation((), LIMITS)
+    appended = Transcript((), LIMITS)
     for message in messages:
         appended.append(message)
-    started = Conversation(messages, LIMITS)
-    taken_over = Conversation(Conversation(messages), LIMITS)
+    started = Transcript(messages, LIMITS)
+    taken_over = Transcript(Transcript(messages), LIMITS)
     is_cut = max(sizes, default=0) > 1024
-    for one in (appended, started, taken_over, Conversation(started), started.draft()):
+    for one in (appended, started, taken_over, Transcript(started), started.draft()):
         assert list(one.history) == messages
         assert list(one.view) == list(appended.view)
         assert one.has_cut is is_cut
@@ -123,15 +123,15 @@ def test_long_results_are_cut_in_the_view_however_the_messages_came(sizes: list[
 
 
 def test_a_conversation_with_other_limits_is_cut_anew_from_the_whole() -> None:
-    small = Conversation(with_results("x" * 3000), LIMITS)
-    large = Conversation(small, ResultLimits(4000))
+    small = Transcript(with_results("x" * 3000), LIMITS)
+    large = Transcript(small, ResultLimits(4000))
     assert large.view[-1].tool_results[0].text == "x" * 3000
     assert not large.has_cut
-    assert Conversation(large, LIMITS).has_cut
+    assert Transcript(large, LIMITS).has_cut
 
 
 def test_whole_results_are_found_by_the_id_of_their_call() -> None:
-    conversation = Conversation(with_results("a" * 3000, "b"), LIMITS)
+    conversation = Transcript(with_results("a" * 3000, "b"), LIMITS)
     whole = conversation.result("c0")
     assert whole is not None
     assert whole.text == "a" * 3000
@@ -139,7 +139,7 @@ def test_whole_results_are_found_by_the_id_of_their_call() -> None:
 
 
 def test_shortening_leaves_out_old_results_first_and_then_the_last() -> None:
-    conversation = Conversation(with_results(*["x" * 20_000] * 3), ResultLimits(32_000))
+    conversation = Transcript(with_results(*["x" * 20_000] * 3), ResultLimits(32_000))
     assert conversation.shorten()
     sizes = [len(one.text) for m in conversation.view for one in m.tool_results]
     assert sizes[0] == sizes[1] < 800
@@ -153,6 +153,6 @@ def test_shortening_leaves_out_old_results_first_and_then_the_last() -> None:
 
 
 def test_there_is_nothing_to_shorten_without_long_results() -> None:
-    conversation = Conversation(with_results("short", "é" * 300), LIMITS)
+    conversation = Transcript(with_results("short", "é" * 300), LIMITS)
     assert not conversation.shorten()
     assert not conversation.has_cut
