@@ -73,7 +73,7 @@ async def run_batch(app: AgentApp, store: RunStore, at_once: int, answer: str) -
     """Answer all that is queued."""
 
     async def ask(run: RunRow, steps: Steps) -> RunAnswer:
-        conversation = app.cast(steps=steps)
+        conversation = app.new_conversation(steps=steps)
         try:
             result = await conversation.agent(run.agent).generate(json.loads(run.input))
         finally:

@@ -104,11 +104,11 @@ async def by_agents(many: int, rate: float, tokens: int) -> dict[str, float]:
     async with fast.run() as app:
 
         async def stream(_number: int) -> list[float]:
-            cast = app.cast()
+            conversation = app.new_conversation()
             try:
-                return await read(app.agent("ann", cast).stream_text("go on"))
+                return await read(app.agent("ann", conversation).stream_text("go on"))
             finally:
-                await cast.aclose()
+                await conversation.aclose()
 
         return await measure(stream, many, rate, tokens)
 

@@ -124,7 +124,7 @@ class CardVoter:
 
     async def vote(self, question: str, step: int) -> Voted:  # noqa: ARG002 (a model's own luck)
         """Decide one move, in a conversation of its own, so that memory does not grow."""
-        conversation = self._app.cast()
+        conversation = self._app.new_conversation()
         try:
             result = await self._app.agent("step", conversation).generate(question)
         finally:

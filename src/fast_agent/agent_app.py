@@ -117,7 +117,7 @@ class AgentApp:
             return False
         return (version, id(settings)) != self._refused
 
-    def cast(
+    def new_conversation(
         self,
         *,
         listener: Listener | None = None,
@@ -126,11 +126,11 @@ class AgentApp:
         deps: object = None,
         steps: Steps | None = None,
     ) -> Conversation:
-        """Start another conversation with the same agents; see `Runtime.cast`.
+        """Start another conversation with the same agents; see `Runtime.new_conversation`.
 
         `deps` is a value or a list of values for function tools, before those of the program.
         """
-        return self._runtime.cast(
+        return self._runtime.new_conversation(
             listener=listener,
             journal=journal,
             human=human,
@@ -138,7 +138,10 @@ class AgentApp:
             steps=steps,
         )
 
-    def agent(self, name: str, cast: Conversation | None = None) -> Agent:
+    cast = new_conversation
+    """The former name of `new_conversation`."""
+
+    def agent(self, name: str, conversation: Conversation | None = None) -> Agent:
         """Return an agent by its name, in a separate conversation or in that of the app.
 
         Raises:
@@ -147,7 +150,7 @@ class AgentApp:
             FastAgentError: Its card cannot be run.
         """
         self._check_models(name)
-        return self._runtime.agent(name) if cast is None else cast.agent(name)
+        return self._runtime.agent(name) if conversation is None else conversation.agent(name)
 
     @property
     def load_set(self) -> LoadSet:
@@ -197,7 +200,7 @@ class AgentApp:
         caller: str | None = None,
         history_source: HistorySource | None = None,
         history_merge_target: HistoryTarget | None = None,
-        cast: Conversation | None = None,
+        conversation: Conversation | None = None,
     ) -> str:
         """Call an agent as another one would call it as a tool, and return the answer's text.
 
@@ -210,7 +213,7 @@ class AgentApp:
             caller: The agent in whose place the call is made; None is the default one.
             history_source: What the copy starts with; `orchestrator` is the caller's conversation.
             history_merge_target: Where its new messages go.
-            cast: The conversation it belongs to; None is the app's own.
+            conversation: The conversation it belongs to; None is the app's own.
 
         Raises:
             FastAgentError: The agent cannot be run, or its turn could not be finished.
@@ -222,7 +225,7 @@ class AgentApp:
             self._check_models(name)
         wanted = ChildHistory(source=history_source, merge_target=history_merge_target)
         turn = await self._runtime.call(
-            parent, agent, message, wanted=wanted, warn=self._notify, cast=cast
+            parent, agent, message, wanted=wanted, warn=self._notify, conversation=conversation
         )
         return turn.text
 
@@ -307,7 +310,7 @@ class AgentApp:
     async def _answer(
         self, agent: str, message: str | Message, shape: type[T] | JsonObject | None
     ) -> object:
-        conversation = self.cast()
+        conversation = self.new_conversation()
         try:
             instance = conversation.agent(agent)
             if shape is None:
@@ -583,6 +586,7 @@ _PUBLIC = (
     "list_prompts",
     "list_tools",
     "map",
+    "new_conversation",
     "refresh",
     "send",
     "usage",

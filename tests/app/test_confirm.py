@@ -101,7 +101,7 @@ async def test_the_person_of_the_conversation_is_asked(
         "careful", model="passthrough", function_tools="functions.py:wipe", confirm="wipe"
     )
     async with program.run(human=other) as app:
-        agent = app.agent("careful", app.cast(human=person))
+        agent = app.agent("careful", app.new_conversation(human=person))
         assert await agent.send('***CALL_TOOL wipe {"name": "disk"}') == "wiped disk"
     assert (len(person.asked), other.asked) == (1, [])
 

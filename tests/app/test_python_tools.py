@@ -39,7 +39,7 @@ async def test_a_function_is_given_what_its_parameters_ask_for(new_program: NewP
         assert await app(READ) == "run/k"
         result = await app.call_tool("read", {"key": "x"})
         assert result.content[0] == (await app.call_tool("read", {"key": "x"})).content[0]
-        conversation = app.cast(deps=Store("own"))
+        conversation = app.new_conversation(deps=Store("own"))
         assert await conversation.agent("ann").send(READ) == "own/k"
         await conversation.aclose()
         with pytest.raises(RunError, match="no tool `raed`"):

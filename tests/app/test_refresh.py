@@ -172,7 +172,7 @@ async def test_conversations_share_agents_but_not_memories(world: World) -> None
     world.write("ann", "One.", default="true")
     world.write("talk", type="chain", sequence="[ann]")
     async with world.live() as app:
-        mine, theirs = app.cast(), app.cast()
+        mine, theirs = app.new_conversation(), app.new_conversation()
         await app.agent("talk", mine).send("secret")
         await app.agent("ann", theirs).send("hello")
         assert [one.text for one in mine.agent("ann").history] == ["secret", "secret"]
@@ -181,9 +181,9 @@ async def test_conversations_share_agents_but_not_memories(world: World) -> None
         assert (mine.usage.requests, theirs.usage.requests, app.usage.requests) == (1, 1, 2)
         world.write("ann", "Two.", default="true")
         await world.reload(app)
-        for cast in (mine, theirs):
-            assert cast.agent("ann").config.instruction == "Two."
-            assert len(cast.agent("ann").history) == 2
+        for conversation in (mine, theirs):
+            assert conversation.agent("ann").config.instruction == "Two."
+            assert len(conversation.agent("ann").history) == 2
         await mine.aclose()
         await theirs.aclose()
 

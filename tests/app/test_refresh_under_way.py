@@ -89,11 +89,11 @@ async def test_an_agent_nobody_holds_is_refused_with_the_rest_when_it_cannot_be_
     async with world.live() as app:
 
         async def ask() -> str:
-            cast = app.cast()
+            conversation = app.new_conversation()
             try:
-                return await app.agent("ann", cast).send("***CALL_TOOL add {}")
+                return await app.agent("ann", conversation).send("***CALL_TOOL add {}")
             finally:
-                await cast.aclose()
+                await conversation.aclose()
 
         assert await ask() == "1"
         tools.write_text("raise OSError\ndef add() -> int:\n    return 2\n")
@@ -113,9 +113,9 @@ async def test_a_set_that_stops_validating_under_100_requests_is_kept_from_all(
 
         async def ask() -> None:
             await app.refresh()
-            cast = app.cast()
-            answers.append(await app.agent("both", cast).send(STAMP))
-            await cast.aclose()
+            conversation = app.new_conversation()
+            answers.append(await app.agent("both", conversation).send(STAMP))
+            await conversation.aclose()
 
         async with anyio.create_task_group() as tasks:
             for number in range(100):

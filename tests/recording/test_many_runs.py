@@ -37,7 +37,7 @@ def _program(directory: Path) -> FastAgent:
 
 
 async def _answer(app: AgentApp, number: int, steps: Steps) -> str:
-    conversation = app.cast(steps=steps)
+    conversation = app.new_conversation(steps=steps)
     try:
         message = f'***CALL_TOOL add {{"a": {number}, "b": 1}}'
         return (await conversation.agent("adder").generate(message)).text
@@ -114,7 +114,7 @@ async def test_a_script_begins_with_each_run_and_goes_on_in_its_next_life(
     fast.load_agents("sayer.md")
 
     async def say(app: AgentApp, steps: Steps) -> list[str]:
-        conversation = app.cast(steps=steps)
+        conversation = app.new_conversation(steps=steps)
         try:
             agent = conversation.agent("sayer")
             return [(await agent.generate("next")).text for _ in range(3)]

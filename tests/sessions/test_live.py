@@ -64,16 +64,16 @@ async def test_what_was_used_is_counted_on(tmp_path: Path) -> None:
         async with live(world_of(), session.journal) as runtime:
             await runtime.agent("lead").send("go first")
             await runtime.agent("flow").send("through")
-            cast, used = runtime.cast(journal=session.journal), runtime.usage
+            conversation, used = runtime.new_conversation(journal=session.journal), runtime.usage
         assert (used.requests, used.tool_calls) == (7, 2)
-        assert cast.usage == used
+        assert conversation.usage == used
     assert store.read(session.id)[1].used == astuple(used)
     with store.open(session.id) as again:
         async with live(world_of(), again.journal) as runtime:
-            before = runtime.cast(journal=again.journal)
+            before = runtime.new_conversation(journal=again.journal)
             assert before.usage == used
             await runtime.agent("kid").send("more")
-            assert runtime.cast(journal=again.journal).usage.requests == 8
+            assert runtime.new_conversation(journal=again.journal).usage.requests == 8
             assert runtime.usage.requests == 1  # what this run used
         again.rewind(1)
         assert again.journal.used == again.state.used != astuple(used)

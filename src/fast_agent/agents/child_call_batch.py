@@ -27,17 +27,17 @@ class ChildCallBatch:
         before: The parent's conversation before the message that made the calls.
         warn: Tells a person what did not stop the calls.
         concurrent: Whether the calls run at the same time.
-        cast: The agents of the conversation; None outside a runtime.
+        conversation: The agents of the conversation; None outside a runtime.
 
     Attributes:
         before: The same.
         warn: The same.
         concurrent: The same.
-        cast: The same.
+        conversation: The same.
         adopted: What is to land in the parent's conversation.
     """
 
-    __slots__ = ("_landings", "adopted", "before", "cast", "concurrent", "warn")
+    __slots__ = ("_landings", "adopted", "before", "concurrent", "conversation", "warn")
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class ChildCallBatch:
         warn: Callable[[str], None],
         *,
         concurrent: bool = False,
-        cast: SharedConversation | None = None,
+        conversation: SharedConversation | None = None,
     ) -> None:
         self.before = before
         self.warn = warn
         self.concurrent = concurrent
-        self.cast = cast
+        self.conversation = conversation
         self.adopted: list[Message] = []
         self._landings: list[tuple[int, Landing]] = []
 

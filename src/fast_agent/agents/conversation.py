@@ -26,17 +26,18 @@ class Conversation:
     """The agents of one conversation; a runtime may have many, which share all but memories.
 
     An agent is made when it is first asked for. Clones, which answer for one caller, are not here;
-    they find the cast in the context of the turn that calls them.
+    they find the conversation in the context of the turn that calls them.
 
     Args:
         make: Makes the shared instance of a card: (name, context of its turns).
         context: Where turns stand that nothing else started.
-        journal: Gives back what the agents remembered before, and keeps what they remember from
-            now; None where the conversation is not kept.
-        within: The cast whose turn they work for, as those of a smart agent do; None at the top.
+        journal: Restores what the agents remembered before, and records what they remember from
+            now on; None if the conversation is not saved.
+        within: The conversation whose turn they work for, as agents of a smart agent do; None at
+            the top.
 
     Attributes:
-        context: The same, with this cast and its transcript.
+        context: The same, with this conversation and its transcript.
         transcript: Everything said in the conversation, turn by turn.
     """
 
@@ -73,7 +74,7 @@ class Conversation:
         transcript = kept if context.transcript is None else context.transcript
         self.transcript = transcript
         self.context = replace(
-            context, meters=(self._meter, *context.meters), transcript=transcript, cast=self
+            context, meters=(self._meter, *context.meters), transcript=transcript, conversation=self
         )
 
     @property
@@ -179,6 +180,6 @@ def conversation_of(place: ChildCallBatch | TurnContext) -> Conversation:
     Raises:
         RunError: There is none: the turn was started outside a runtime.
     """
-    if not isinstance(place.cast, Conversation):
+    if not isinstance(place.conversation, Conversation):
         raise RunError("this turn belongs to no conversation of a runtime")
-    return place.cast
+    return place.conversation

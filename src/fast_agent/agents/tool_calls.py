@@ -198,7 +198,7 @@ class ToolCalls:
             return await tool.call(call, self._context(call, index))
 
     def _context(self, call: ToolCall, index: int) -> TurnCallContext:
-        origin, cast = self._life.origin, self._turn.cast
+        origin, conversation = self._life.origin, self._turn.conversation
         return TurnCallContext(
             agent_name=origin.agent,
             turn_id=origin.turn_id,
@@ -206,7 +206,7 @@ class ToolCalls:
             correlation_id=self._turn.correlation_id or origin.turn_id,
             progress=self._progress_of(call.id),
             human=self._turn.human,
-            conversation=None if cast is None else cast.conversation,
+            conversation=None if conversation is None else conversation.conversation,
             origin=origin,
             turn=self._turn,
             site=self.site,

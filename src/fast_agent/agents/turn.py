@@ -441,7 +441,7 @@ class Turn:
             turn=context,
             budget=self._budget,
             site=ChildCallBatch(
-                draft.draft(), self._warn, concurrent=concurrent, cast=context.cast
+                draft.draft(), self._warn, concurrent=concurrent, conversation=context.conversation
             ),
         )
         draft.append(answer)

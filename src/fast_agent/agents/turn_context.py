@@ -46,7 +46,7 @@ class TurnContext:
         charges: Where calls of server tools are entered while they are open, or None.
         transcript: Where turns are written when they end, or None.
         journal: Where they are recorded as they run, or None.
-        cast: The agents of the conversation the turn belongs to; None outside a runtime.
+        conversation: The agents of the conversation the turn belongs to; None outside a runtime.
         human: The way to the person of this conversation, before that of the runtime, or None.
         redact: Hides secrets in the errors of tools; None hides none.
         steering: The messages a user sends into the workflow this turn is a part of, or None.
@@ -64,7 +64,7 @@ class TurnContext:
     charges: Charges | None = None
     transcript: CumulativeTranscript | None = None
     journal: Journal | None = None
-    cast: SharedConversation | None = None
+    conversation: SharedConversation | None = None
     human: Human | None = None
     redact: Callable[[str], str] | None = None
     steering: Steering | None = None
@@ -99,7 +99,7 @@ class TurnContext:
             charges=self.charges,
             transcript=self.transcript,
             journal=self.journal,
-            cast=self.cast,
+            conversation=self.conversation,
             human=self.human,
             redact=self.redact,
             steering=steering,
@@ -109,7 +109,9 @@ class TurnContext:
 
     def within(self, own: TurnContext) -> TurnContext:
         """Return this context, with the conversation of an instance's own if it has none."""
-        return self if self.cast is not None else replace(self, cast=own.cast)
+        if self.conversation is not None:
+            return self
+        return replace(self, conversation=own.conversation)
 
 
 class Charges:

@@ -584,7 +584,7 @@ async def _answer(app: AgentApp, run: RunRow, steps: Steps, shape: OutputShape |
 
     from fast_agent.engine.engine import RunAnswer
 
-    conversation = app.cast(steps=steps)
+    conversation = app.new_conversation(steps=steps)
     try:
         agent = conversation.agent(run.agent)
         result = await agent.generate(json.loads(run.input), output=shape)

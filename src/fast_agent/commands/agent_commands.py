@@ -108,7 +108,7 @@ async def _call(arguments: Arguments, controller: ConversationController) -> Com
         history_merge_target=cast(
             "HistoryTarget | None", _history(options.get("--history-merge-target"))
         ),
-        cast=controller.cast,
+        conversation=controller.conversation,
     )
     return CommandResult(text=answer, is_answer=True)
 
@@ -160,11 +160,11 @@ async def _system(arguments: Arguments, controller: ConversationController) -> C
 
 async def _usage(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    lines = [f"the conversation: {counted(controller.cast.usage)}"]
-    for name in controller.cast.live:
-        usage = controller.cast.agent(name).usage
+    lines = [f"the conversation: {counted(controller.conversation.usage)}"]
+    for name in controller.conversation.live:
+        usage = controller.conversation.agent(name).usage
         if usage.requests or usage.tool_calls:
-            use = controller.cast.agent(name).conversation.use
+            use = controller.conversation.agent(name).conversation.use
             filled = "" if use is None else f"; {filling(use)}"
             lines.append(f"`{name}`: {counted(usage)}{filled}")
     if controller.session is None:

@@ -49,7 +49,7 @@ class ConversationController:
 
     Attributes:
         agent: The agent that is talked to.
-        cast: The agents of the conversation.
+        conversation: The agents of the conversation.
         session: The session it is kept in, or None.
 
     Raises:
@@ -89,7 +89,7 @@ class ConversationController:
         self.agent = self._default() if agent is None else agent
         if self.agent not in app and self.agent not in self.waiting:
             raise RunError(f"no agent is named `{self.agent}`", hint="`/agents` lists them")
-        self.cast = self._new_cast(session)
+        self.conversation = self._new_conversation(session)
 
     @property
     def workspace(self) -> Path:
@@ -128,7 +128,7 @@ class ConversationController:
         name = self.agent if name is None else name
         if name in self.waiting and name not in self.app:
             self.program.admission.require(name)
-        return self.app.agent(name, self.cast)
+        return self.app.agent(name, self.conversation)
 
     def thinker(self) -> LlmAgent:
         """Return the current agent, if it asks a model itself.
@@ -181,12 +181,12 @@ class ConversationController:
         """
         last = session.last_agent if session.last_agent in self.app else None
         try:
-            cast = self._new_cast(session)
-            cast.agent(last or self.agent)
+            conversation = self._new_conversation(session)
+            conversation.agent(last or self.agent)
         except BaseException:
             session.close()
             raise
-        former, self.cast = self.cast, cast
+        former, self.conversation = self.conversation, conversation
         old, self.session = self.session, session
         self.agent = last or self.agent
         await former.aclose()
@@ -195,12 +195,14 @@ class ConversationController:
 
     async def aclose(self) -> None:
         """End the conversation; its session is closed. Safe to call twice."""
-        await self.cast.aclose()
+        await self.conversation.aclose()
         if self.session is not None:
             self.session.close()
 
-    def _new_cast(self, session: Session | None) -> Conversation:
+    def _new_conversation(self, session: Session | None) -> Conversation:
         journal: Journal | None = None
         if session is not None:
             journal = session.journal if self._journal_of is None else self._journal_of(session)
-        return self.app.cast(listener=self._listener, journal=journal, human=self._human)
+        return self.app.new_conversation(
+            listener=self._listener, journal=journal, human=self._human
+        )

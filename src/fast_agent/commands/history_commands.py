@@ -105,7 +105,7 @@ async def _rewind(arguments: Arguments, controller: ConversationController) -> C
         turns = len(session.state.turns)
         _see_that_there_are(back, turns)
         session.rewind(turns - back)
-        controller.cast.restore()
+        controller.conversation.restore()
         return CommandResult(text=_taken_back(back), session_changed=True)
     agent = controller.instance()
     messages = tuple(agent.history)

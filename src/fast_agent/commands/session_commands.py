@@ -87,7 +87,7 @@ async def _continue(arguments: Arguments, controller: ConversationController) ->
     if found is None:
         return CommandResult(text="no turn of this session was interrupted", failed=True)
     session.take_up()
-    controller.cast.restore()
+    controller.conversation.restore()
     return CommandResult(
         text=f"{_answered(found)} kept, the rest is asked now",
         session_changed=True,

@@ -177,9 +177,9 @@ class StepExecutor:
         if tool is None:
             result = error_result(call.id, f"there is no tool `{call.name}` any more")
             return call_to_json(result, used.usage)
-        cast_ = self._runtime.cast()
+        conversation = self._runtime.new_conversation()
         try:
-            turn = cast_.context.below(step.turn_id, (used,), depth=step.turn.count("/"))
+            turn = conversation.context.below(step.turn_id, (used,), depth=step.turn.count("/"))
             context = TurnCallContext(
                 agent_name=step.agent,
                 turn_id=step.turn_id,
@@ -187,11 +187,11 @@ class StepExecutor:
                 correlation_id=turn_id(step.run, step.turn.partition("/")[0]),
                 progress=progress,
                 human=human,
-                conversation=cast_.conversation,
+                conversation=conversation.conversation,
                 deps=turn.deps,
                 origin=Origin(step.agent, step.turn_id, None),
                 turn=turn,
-                site=ChildCallBatch(Transcript(), log.warning, cast=cast_),
+                site=ChildCallBatch(Transcript(), log.warning, conversation=conversation),
                 index=0,
             )
             try:
@@ -208,7 +208,7 @@ class StepExecutor:
                     call.id, f"tool `{call.name}` failed: {describe_error(error)}"
                 )
         finally:
-            await cast_.aclose()
+            await conversation.aclose()
         return self._redactor.redacted(call_to_json(result, used.usage))
 
     async def _run_hook(self, step: DescribedStep, parts: Mapping[str, JsonValue]) -> StepAnswer:

@@ -127,17 +127,17 @@ class Runtime:
         sampler = AgentSampler(self._sampling_model, self._charges)
         self._pool = new_pool(settings, options, configs, sampler, grows=grows)
         outer = replace(
-            outer, meters=(self._meter, *outer.meters), charges=self._charges, cast=None
+            outer, meters=(self._meter, *outer.meters), charges=self._charges, conversation=None
         )
         # Agents below another agent's turn are not those of the session, only recorded in it.
         self._outer = outer
-        self._cast = Conversation(
+        self._conversation = Conversation(
             self._make,
             outer,
             options.journal if turn is None else None,
-            within=None if turn is None else turn.cast,
+            within=None if turn is None else turn.conversation,
         )
-        self._casts: WeakSet[Conversation] = WeakSet((self._cast,))
+        self._conversations: WeakSet[Conversation] = WeakSet((self._conversation,))
         self._former: list[list[Agent]] = []
         self._waits = False
         self._stack = AsyncExitStack()
@@ -150,7 +150,7 @@ class Runtime:
             urls=UrlTexts(fetch_text, options.monotonic),
             loader=new_loader(options),
             documents=new_documents(settings, options),
-            turn=self._cast.context,
+            turn=self._conversation.context,
             wanted_model=self.wanted_model,
             clone=self.clone,
             inner=partial(Runtime, builders=builders),
@@ -211,12 +211,12 @@ class Runtime:
     @property
     def conversation(self) -> Conversation:
         """The agents of its own conversation."""
-        return self._cast
+        return self._conversation
 
     @property
     def transcript(self) -> CumulativeTranscript:
         """Everything said in the session, turn by turn."""
-        return self._cast.transcript
+        return self._conversation.transcript
 
     @property
     def usage(self) -> Usage:
@@ -234,9 +234,9 @@ class Runtime:
             SessionError: What it remembered in the session cannot be read.
             FastAgentError: The card cannot be run.
         """
-        return self._cast.agent(name)
+        return self._conversation.agent(name)
 
-    def cast(
+    def new_conversation(
         self,
         *,
         listener: Listener | None = None,
@@ -267,9 +267,9 @@ class Runtime:
             steps=_steps_of(self._options.steps, journal) if steps is None else steps,
             deps=(*deps, *outer.deps),
         )
-        cast = Conversation(self._make, turn, journal)
-        self._casts.add(cast)
-        return cast
+        conversation = Conversation(self._make, turn, journal)
+        self._conversations.add(conversation)
+        return conversation
 
     async def refresh(
         self, load_set: LoadSet, changed: Collection[str], settings: Settings | None = None
@@ -290,7 +290,7 @@ class Runtime:
             FastAgentError: A card cannot be run; everything is as it was.
         """
         load_set = self._with_granted(load_set, self._options)
-        before, known, casts = self._edition, load_set.cards, tuple(self._casts)
+        before, known, conversations = self._edition, load_set.cards, tuple(self._conversations)
         gone = [name for name in before.load_set.cards if name not in known]
         if settings is not None:
             changed = {*changed, *before.load_set.cards, *known}
@@ -300,7 +300,8 @@ class Runtime:
             self._pool.renew(server_specs(settings, self._options))
         try:
             self._edition = before.after(load_set, changed, context)
-            fresh = [cast.prepare({name for name in changed if name in known}) for cast in casts]
+            wanted = {name for name in changed if name in known}
+            fresh = [conversation.prepare(wanted) for conversation in conversations]
         except BaseException:
             self._edition = before
             undo()
@@ -308,8 +309,8 @@ class Runtime:
         if settings is not None:  # a turn under way may use the previous documents
             self._stack.callback(context.documents.close)
         self._editions.add(self._edition)
-        for cast, agents in zip(casts, fresh, strict=True):
-            former = cast.take(agents, gone)
+        for conversation, agents in zip(conversations, fresh, strict=True):
+            former = conversation.take(agents, gone)
             if former:
                 self._former.append(former)
         self._pool.settle()
@@ -361,7 +362,7 @@ class Runtime:
         Raises:
             SessionError: It cannot be read.
         """
-        self._cast.restore()
+        self._conversation.restore()
 
     def clone(self, name: str, messages: Iterable[Message] | None = None) -> Agent:
         """Make an instance of a card for one caller, who closes it; servers are shared.
@@ -384,7 +385,7 @@ class Runtime:
         *,
         wanted: ChildHistory = NO_OVERRIDES,
         warn: Callable[[str], None] = log.warning,
-        cast: Conversation | None = None,
+        conversation: Conversation | None = None,
     ) -> TurnResult:
         """Call a fresh instance of an agent as if another one had called it as a tool.
 
@@ -394,7 +395,7 @@ class Runtime:
             message: What it is asked.
             wanted: What it starts with and where its messages go, over what the cards say.
             warn: Told of what did not stop the call; one line each.
-            cast: The conversation the call belongs to; None is the runtime's own.
+            conversation: The conversation the call belongs to; None is the runtime's own.
 
         Raises:
             RunError: There is no such card.
@@ -403,11 +404,11 @@ class Runtime:
         from fast_agent.agents.child_call import call_child
 
         self._edition.card(child)
-        cast = self._cast if cast is None else cast
-        caller, config = cast.agent(parent), self._edition.card(parent).config
+        conversation = self._conversation if conversation is None else conversation
+        caller, config = conversation.agent(parent), self._edition.card(parent).config
         route = self._edition.context.histories.route(config, child, wanted)
-        site = ChildCallBatch(caller.conversation, warn, cast=cast)
-        turn, clone = cast.context, partial(self.clone, child)
+        site = ChildCallBatch(caller.conversation, warn, conversation=conversation)
+        turn, clone = conversation.context, partial(self.clone, child)
         try:
             return await call_child(clone, route, site, message, index=0, context=turn)
         finally:
@@ -583,8 +584,8 @@ class Runtime:
     async def _close_agents(self) -> FastAgentError | None:
         """Close every agent; returns the first problem."""
         first: FastAgentError | None = None
-        for cast in tuple(self._casts):
-            first = await cast.aclose() or first
+        for conversation in tuple(self._conversations):
+            first = await conversation.aclose() or first
         for group in self._former:
             for agent in group:
                 await agent.aclose()

@@ -123,7 +123,9 @@ class AgentCall:
             await conversation.prepare()
             await conversation.take_up(self.name, message)
             agent = conversation.agent(self.name)
-            context = None if human is None else replace(conversation.cast.context, human=human)
+            context = (
+                None if human is None else replace(conversation.conversation.context, human=human)
+            )
             return answer_of(await agent.generate(message, context=context, listener=listener))
         except FastAgentError as error:  # here, since what leaves a task group is a group
             return answer_of_problem(error)

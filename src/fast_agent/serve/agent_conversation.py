@@ -43,7 +43,7 @@ class ServedConversation:
 
     __slots__ = (
         "_begin",
-        "_cast",
+        "_conversation",
         "_interrupted",
         "_is_of_former_life",
         "_preparing",
@@ -67,7 +67,7 @@ class ServedConversation:
         self.used_at = 0.0
         self._begin = begin
         self._store = store
-        self._cast: Conversation | None = None
+        self._conversation: Conversation | None = None
         self._session: Session | None = None
         self._session_id = session_id
         self._is_of_former_life = session_id is not None
@@ -77,12 +77,12 @@ class ServedConversation:
     @property
     def is_open(self) -> bool:
         """Whether it holds agents."""
-        return self._cast is not None
+        return self._conversation is not None
 
     @property
     def begun(self) -> bool:
         """Whether an agent was asked something."""
-        return self._cast is not None or self._session_id is not None
+        return self._conversation is not None or self._session_id is not None
 
     def agent(self, name: str) -> Agent:
         """Return an agent of the conversation.
@@ -92,25 +92,25 @@ class ServedConversation:
         """
         begun = self.begun
         try:
-            return self.generation.app.agent(name, self.cast)
+            return self.generation.app.agent(name, self.conversation)
         except BaseException:
             if not begun:
                 self._take_back()
             raise
 
     @property
-    def cast(self) -> Conversation:
+    def conversation(self) -> Conversation:
         """Its agents, taken up again where it was parked.
 
         Raises:
             SessionError: Its session cannot be made, opened or read.
         """
-        if self._cast is None:
+        if self._conversation is None:
             if self._session is None:
                 self._session = self._opened()
             journal = None if self._session is None else self._session.journal
-            self._cast = self.generation.app.cast(journal=journal)
-        return self._cast
+            self._conversation = self.generation.app.new_conversation(journal=journal)
+        return self._conversation
 
     @property
     def kept(self) -> bool:
@@ -151,7 +151,7 @@ class ServedConversation:
         """
         found, self._interrupted = self._interrupted, None
         session = self._session
-        if found is None or session is None or self._cast is not None:
+        if found is None or session is None or self._conversation is not None:
             return
         if (found.agent, found.message) == (agent, Message.user(text)):
             await run_sync(session.take_up)
@@ -179,11 +179,11 @@ class ServedConversation:
         """
         if generation is self.generation:
             return
-        before, left = self._cast, self.generation
+        before, left = self._conversation, self.generation
         fresh = None
         if before is not None:
             journal = None if self._session is None else self._session.journal
-            fresh = generation.app.cast(journal=journal)
+            fresh = generation.app.new_conversation(journal=journal)
             try:
                 for name in before.live:
                     if name in generation.app.load_set.cards:
@@ -192,7 +192,7 @@ class ServedConversation:
                 await fresh.aclose()
                 raise
         # A request may come while the old agents are closed: it finds all changed.
-        self._cast, self.generation = fresh, generation.take()
+        self._conversation, self.generation = fresh, generation.take()
         try:
             if before is not None:
                 await before.aclose()
@@ -201,11 +201,11 @@ class ServedConversation:
 
     async def park(self) -> None:
         """Release agents and session; the transcript stays in the session."""
-        cast, session = self._cast, self._session
-        self._cast = self._session = None
+        conversation, session = self._conversation, self._session
+        self._conversation = self._session = None
         try:
-            if cast is not None:
-                await cast.aclose()
+            if conversation is not None:
+                await conversation.aclose()
         finally:
             if session is not None and self._begin is not None:
                 session.close()  # at once: it may be taken up again
@@ -223,10 +223,10 @@ class ServedConversation:
 
     def _take_back(self) -> None:
         """Undo the start if no model could be asked: no session without turns remains."""
-        if self._cast is not None and self._cast.live:
+        if self._conversation is not None and self._conversation.live:
             return  # a workflow whose members are there, some of them
         session = self._session
-        self._cast = self._session = self._session_id = None
+        self._conversation = self._session = self._session_id = None
         if session is not None and self._store is not None:
             session.close()
             try:

@@ -359,9 +359,9 @@ class Console:
     def context_use(self) -> ContextUse | None:
         """How full the context of the agent that is talked to was at its last answer."""
         controller = self.controller
-        if controller.agent not in controller.cast.live:
+        if controller.agent not in controller.conversation.live:
             return None
-        return controller.cast.agent(controller.agent).conversation.use
+        return controller.conversation.agent(controller.agent).conversation.use
 
     # Lines.
 
@@ -763,7 +763,7 @@ class Console:
             "agent": controller.agent,
             "model": model,
             "context": None if use is None else use.to_json(),
-            "cost": controller.cast.usage.cost,
+            "cost": controller.conversation.usage.cost,
             "mode": None if self.permission is None else self.permission.mode,
             "session": None if controller.session is None else controller.session.id,
             "directory": str(controller.workspace),

@@ -161,7 +161,7 @@ class LiveArea:
         return theme.warning(f"{text} !") if use.share >= _MUCH_SHARE else text
 
     def _cost(self) -> str:
-        usage = self._console.controller.cast.usage
+        usage = self._console.controller.conversation.usage
         return f"${usage.nanodollars / 1e9:.2f}" if usage.priced else ""
 
     def _model(self) -> str:

@@ -221,12 +221,12 @@ def _take_back(
         return load
     events: list[tuple[float, Row]] = session.events_after(left)
     session.rewind(left)
-    controller.cast.restore()
+    controller.conversation.restore()
 
     def restore() -> None:
         session.take_over(events)
         heard.extend(gone)
-        controller.cast.restore()
+        controller.conversation.restore()
 
     return restore
 

@@ -110,28 +110,28 @@ class Workflow(LiveAgent):
 
     def expect_turn(self, context: TurnContext) -> None:
         """Hold on to its members before the turn waits; see `LiveAgent.expect_turn`."""
-        if context.cast is not None:
+        if context.conversation is not None:
             self.bind(conversation_of(context))
 
-    def bind(self, cast: Conversation) -> None:
+    def bind(self, conversation: Conversation) -> None:
         """Hold on to the shared instances of its members, and theirs, for as long as it lives.
 
         A member that becomes another one makes this another workflow too; turns that began before
         end with the members there were.
 
         Args:
-            cast: The conversation it belongs to.
+            conversation: The conversation it belongs to.
         """
         if self._bound is not None or not self._setup.shared:
             return
         self._bound = {}
         for name in dict.fromkeys(referred_names(self.config)):
             try:
-                member = self._bound[name] = cast.agent(name)
+                member = self._bound[name] = conversation.agent(name)
             except FastAgentError:
                 continue  # reported once it is asked
             if isinstance(member, Workflow):
-                member.bind(cast)
+                member.bind(conversation)
 
     async def work(self, life: TurnLife, output: OutputShape | None) -> None:
         """Let the members do the work of a turn; see `LiveAgent.work`."""

@@ -142,7 +142,9 @@ class WorkflowTurn:
         """
         before = self._before.draft()
         before.append(request)
-        site = ChildCallBatch(before, self.warn, concurrent=calls > 1, cast=self._below.cast)
+        site = ChildCallBatch(
+            before, self.warn, concurrent=calls > 1, conversation=self._below.conversation
+        )
         try:
             yield site
         finally:

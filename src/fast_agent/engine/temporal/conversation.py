@@ -263,7 +263,7 @@ async def _signal(run: WorkflowHandle[Any, Any], name: str, *args: object) -> No
 
 
 def _conversation_of(life: TurnLife) -> object:
-    return life.context.cast
+    return life.context.conversation
 
 
 def _request(question: JsonObject) -> HumanRequest:

@@ -145,7 +145,7 @@ class AgentRun:
     async def _run(self, given: dict[str, Any]) -> dict[str, Any]:
         edition = editions.get().loop(str(given["edition"]))
         self._steps = steps = WorkflowSteps(given, edition.redactor)
-        conversation: Conversation = edition.runtime.cast(
+        conversation: Conversation = edition.runtime.new_conversation(
             steps=steps, human=WorkflowHuman(self.ask)
         )
         try:
