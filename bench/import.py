@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.foreign_samples import write_samples
-from fast_agent.cli.check import Checking
-from fast_agent.formats.assembly import Surroundings, assemble
+from fast_agent.cli.check import CardCheck
+from fast_agent.formats.assembly import ImportTarget, assemble
 from fast_agent.formats.detection import foreign_files
 from fast_agent.formats.foreign import unaccounted
 from fast_agent.formats.importing import plan_import, write_import
@@ -45,7 +45,7 @@ def main() -> None:
 
 def print_figures(plan: Import, root: Path, output: Path) -> None:
     """Print a line a format, and the time a file took."""
-    report = Checking([str(output)], multi_card=False, config_path=plan.config_path).run()
+    report = CardCheck([str(output)], multi_card=False, config_path=plan.config_path).run()
     wrong = {Path(one.path).name for one in report.diagnostics if one.severity == "error"}
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for one in plan.files:
@@ -76,7 +76,7 @@ def _milliseconds(root: Path, output: Path) -> float:
     for _ in range(5):
         start = time.perf_counter()
         found = [one for path in files if (one := read_foreign(read_source(path), "files"))]
-        assemble(found, Surroundings(output=output, project=root))
+        assemble(found, ImportTarget(output=output, project=root))
         best = min(best, time.perf_counter() - start)
     return best * 1000 / max(1, len(files))
 

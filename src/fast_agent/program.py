@@ -596,7 +596,7 @@ class Program:
                     self.settings,
                     options if tracing is None else replace(options, tracing=tracing),
                     builders=builders,
-                    grows=grows,
+                    allow_new_servers=grows,
                     carrier=carrier,
                 ) as runtime,
             ):
@@ -797,7 +797,7 @@ class Program:
             return True
         there = [name for name in PROJECT_FILES if (self._cwd / name).exists()]
         if there:
-            self.admission.decisions.tell(
+            self.admission.decisions.notify(
                 f"`{there[0]}` is left out of agent `{config.name}`, which has tools:"
                 " `fast-agent trust --own` counts this directory as yours"
             )

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from tests.patience import pass_seconds
 
-from fast_agent.agents.agent_tool import Crew, agent_tool, describe
+from fast_agent.agents.agent_tool import ChildCallLimits, agent_tool, describe
 from fast_agent.agents.child_history import HistoryRoute
 from fast_agent.agents.events import ChildFinished, ChildStarted, Event, TurnStarted
 from fast_agent.cards.agent_config import AgentConfig
@@ -43,7 +43,7 @@ def _child_tool(make_agent: MakeAgent) -> ChildTool:
         *,
         child: AgentConfig = KID,
         parent: AgentConfig = BOSS,
-        crew: Crew | None = None,
+        crew: ChildCallLimits | None = None,
         tools: Iterable[Tool] = (),
         params: RequestParams | None = None,
         made: list[LlmAgent] | None = None,
@@ -56,7 +56,7 @@ def _child_tool(make_agent: MakeAgent) -> ChildTool:
                 made.append(agent)
             return agent
 
-        return agent_tool(child, clone, crew or Crew(parent), HistoryRoute(child.name))
+        return agent_tool(child, clone, crew or ChildCallLimits(parent), HistoryRoute(child.name))
 
     return make
 
@@ -257,7 +257,7 @@ async def test_agents_nest_only_so_deep(
 ) -> None:
     answers: list[str] = []
 
-    def nested(crew: Crew) -> Tool:
+    def nested(crew: ChildCallLimits) -> Tool:
         # Each clone of the child may call the child again, without end.
         def heard(request: ModelRequest) -> Message:
             answers.append(request.messages[-1].tool_results[0].text)
@@ -268,7 +268,7 @@ async def test_agents_nest_only_so_deep(
         tools.append(tool)
         return tool
 
-    tool = nested(Crew(BOSS, max_depth=3))
+    tool = nested(ChildCallLimits(BOSS, max_depth=3))
     boss = make_agent(script([call_kid("draw"), Message.assistant("ok")]), tools=[tool])
     await boss.send("go")
     assert answers == [

@@ -16,7 +16,7 @@ def busy() -> Memory:
     """Give a memory whose turn runs, with a block that waits for its end."""
     memory = Memory((FIRST,), remembers=True)
     memory.begin()
-    memory.adopt(BLOCK)
+    memory.add_external(BLOCK)
     assert list(memory.history) == [FIRST]
     return memory
 
@@ -26,7 +26,7 @@ def test_what_was_put_aside_lands_when_the_turn_has_ended() -> None:
     memory = busy()
     memory.end()
     assert list(memory.history) == [FIRST, *BLOCK]
-    memory.adopt(LOADED)
+    memory.add_external(LOADED)
     assert list(memory.history) == [FIRST, *BLOCK, *LOADED]
 
 

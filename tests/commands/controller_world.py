@@ -92,5 +92,5 @@ class Shell:
         return result.text
 
     async def tools(self) -> list[str]:
-        table = await self.controller.thinker().setup.tools.table()
+        table = await self.controller.require_llm_agent().setup.tools.table()
         return list(table)

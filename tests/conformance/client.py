@@ -36,7 +36,7 @@ async def use(url: str, home: Path) -> int:
         catalog = SkillCatalog([source])
         offered = SkillTools(catalog, gate, describe=True)
         tools = {tool.spec.name: tool for tool in await offered.tools()}
-        skills = await catalog.look()
+        skills = await catalog.scan()
         print(catalog.block())
         if SCENARIO.endswith("no-prefetch"):
             return 0 if skills else 1

@@ -18,7 +18,7 @@ from fast_agent.cards.load import load_cards
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.cards.validate import Origin, validate_card
-from fast_agent.formats.assembly import Surroundings, assemble
+from fast_agent.formats.assembly import ImportTarget, assemble
 from fast_agent.formats.export import Target, export_cards, write_toml
 from fast_agent.formats.reading import read_foreign
 from fast_agent.models.spec import parse_model_spec
@@ -48,7 +48,7 @@ def reread(
         for name, text in files.items()
         if (one := read_foreign(Source.of(f"{folder}/agents/{name}", text), "none"))
     ]
-    around = Surroundings(output=Path("out"), project=Path("none"), servers=("docs",))
+    around = ImportTarget(output=Path("out"), project=Path("none"), servers=("docs",))
     again: dict[str, AgentConfig] = {}
     for card in assemble(read, around):
         (document,) = read_markdown(Source("", card.text), multi_card=True).documents

@@ -113,17 +113,17 @@ def test_a_change_in_place_is_seen_by_the_next_look(tmp_path: Path) -> None:
     folder = tmp_path / ".claude/agents"
     reader = CardReader(tmp_path, {}, pytest.fail, lambda: AgentsInPlace("none"))
     root = CardRoot(reader, folder, multi_card=False)
-    assert (root.look(), len(root.load.cards)) == (False, 1)
+    assert (root.scan(), len(root.load.cards)) == (False, 1)
     file.write_text(CLAUDE.replace("You review", "You judge"), encoding="utf-8")
-    assert root.look()
+    assert root.scan()
     assert (root.load.cards[0].config.instruction or "").startswith("You judge")
     write(tmp_path, ".claude/agents/sub/more/other.md", CLAUDE.replace("reviewer", "other"))
-    assert root.look()
+    assert root.scan()
     assert {card.config.name for card in root.load.cards} == {"reviewer", "other"}
     file.unlink()
-    assert root.look()
+    assert root.scan()
     assert [card.config.name for card in root.load.cards] == ["other"]
-    assert not root.look()
+    assert not root.scan()
 
 
 @pytest.mark.anyio

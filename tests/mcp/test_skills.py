@@ -79,7 +79,7 @@ class Desk:
         self.tools = SkillTools(self.catalog, self.gate, describe=False)
 
     async def names(self) -> list[str]:
-        return [skill.name for skill in await self.catalog.look()]
+        return [skill.name for skill in await self.catalog.scan()]
 
     async def call(self, tool: str, turn: str = "turn-1", **arguments: Any) -> ToolResult:
         context = replace(CONTEXT, turn_id=turn)

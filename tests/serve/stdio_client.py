@@ -42,7 +42,7 @@ class StdioClient:
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
 
-    def tell(self, method: str, **params: Any) -> None:
+    def notify(self, method: str, **params: Any) -> None:
         message = {"jsonrpc": "2.0", "method": method, "params": params}
         self.write(json.dumps(message).encode())
 
@@ -64,7 +64,7 @@ class StdioClient:
 
     def open(self, **capabilities: Any) -> Any:
         answer = self.ask("initialize", **{**HELLO, "capabilities": capabilities})["result"]
-        self.tell("notifications/initialized")
+        self.notify("notifications/initialized")
         return answer
 
     def call(self, agent: str, text: str, **meta: Any) -> str:

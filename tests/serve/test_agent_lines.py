@@ -75,7 +75,7 @@ def test_a_call_is_cancelled(directory: Path) -> None:
         text = waiting(directory)
         number = client.begin("tools/call", name="busy", arguments={"message": text})
         wait_until((directory / "begun").exists)
-        client.tell("notifications/cancelled", requestId=number)
+        client.notify("notifications/cancelled", requestId=number)
         assert client.call("busy", "and now") == "and now"
         assert client.heard == []
         assert "Traceback" not in client.end()
@@ -87,7 +87,7 @@ def test_a_modern_call_is_cancelled(directory: Path) -> None:
         arguments = {"message": waiting(directory)}
         number = client.begin("tools/call", name="busy", arguments=arguments, _meta=META)
         wait_until((directory / "begun").exists)
-        client.tell("notifications/cancelled", requestId=number)
+        client.notify("notifications/cancelled", requestId=number)
         answer = client.modern("tools/call", name="busy", arguments={"message": "and now"})
         assert answer["result"]["content"][0]["text"] == "and now"
         assert client.heard == []

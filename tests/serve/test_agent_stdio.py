@@ -192,7 +192,7 @@ def test_an_id_of_a_call_that_runs_is_refused(tmp_path: Path) -> None:
         (refused,) = [one["error"]["message"] for one in came if "error" in one]
         (begun,) = [one["params"]["progressToken"] for one in came if "params" in one]
         assert (refused, begun) == ("a request with this id is running", "long")
-        client.tell("notifications/cancelled", requestId=77)
+        client.notify("notifications/cancelled", requestId=77)
         wait_until(lambda: len(heard(client, "long_history")) == 2)
         assert heard(client, "long_history") == ["long", "[cancelled before an answer]"]
         client.end()

@@ -148,7 +148,7 @@ async def test_clearing_loading_and_adopting_are_written(tmp_path: Path) -> None
             assert session.history("kid") == list(kid.history)
             kid.clear()
             assert session.history("kid") == list(kid.history) == [seed]
-            kid.adopt([Message.user("from afar"), Message.assistant("thanks")])
+            kid.add_external([Message.user("from afar"), Message.assistant("thanks")])
             assert session.history("kid") == list(kid.history)
             kid.clear(all=True)
             assert session.history("kid") == list(kid.history) == []

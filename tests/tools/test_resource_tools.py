@@ -16,7 +16,7 @@ from fast_agent.resources.internal.provider import InternalProvider
 from fast_agent.resources.problem import Ambiguous, NotFound
 from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
 from fast_agent.resources.uri import Uri
-from fast_agent.tools.resource_tools import DEFAULT_CHARACTERS, PAGE, ResourceShelf
+from fast_agent.tools.resource_tools import DEFAULT_CHARACTERS, PAGE, DocumentLookup
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,14 +89,14 @@ class Odd:
 
 
 @pytest.fixture(name="shelf")
-def _shelf() -> Iterator[ResourceShelf]:
-    shelf = ResourceShelf(Catalog([InternalProvider(), Odd()]))
+def _shelf() -> Iterator[DocumentLookup]:
+    shelf = DocumentLookup(Catalog([InternalProvider(), Odd()]))
     yield shelf
     shelf.close()
 
 
 async def ask(
-    shelf: ResourceShelf, context: ToolContext, name: str, **arguments: JsonValue
+    shelf: DocumentLookup, context: ToolContext, name: str, **arguments: JsonValue
 ) -> ToolResult:
     tool = next(one for one in shelf.tools if one.spec.name == name)
     assert tool.source == "runtime"
@@ -106,7 +106,7 @@ async def ask(
 
 @pytest.mark.spec("INTERNAL-14")
 async def test_the_list_tells_what_a_document_holds_why_and_how_long_it_is(
-    shelf: ResourceShelf, context: ToolContext
+    shelf: DocumentLookup, context: ToolContext
 ) -> None:
     result = await ask(shelf, context, "resource_list", scheme="internal")
     assert not result.is_error
@@ -119,7 +119,7 @@ async def test_the_list_tells_what_a_document_holds_why_and_how_long_it_is(
 
 
 @pytest.mark.spec("INTERNAL-14", "INTERNAL-16")
-async def test_a_long_list_comes_in_pages(shelf: ResourceShelf, context: ToolContext) -> None:
+async def test_a_long_list_comes_in_pages(shelf: DocumentLookup, context: ToolContext) -> None:
     seen: list[str] = []
     cursor: str | None = None
     for _ in range(10):
@@ -138,7 +138,7 @@ async def test_a_long_list_comes_in_pages(shelf: ResourceShelf, context: ToolCon
 
 
 @pytest.mark.spec("INTERNAL-14")
-async def test_a_document_is_read_whole(shelf: ResourceShelf, context: ToolContext) -> None:
+async def test_a_document_is_read_whole(shelf: DocumentLookup, context: ToolContext) -> None:
     uri = "internal://fast-agent/histories"
     result = await ask(shelf, context, "resource_read", uri=uri)
     provider = InternalProvider()
@@ -146,7 +146,7 @@ async def test_a_document_is_read_whole(shelf: ResourceShelf, context: ToolConte
 
 
 @pytest.mark.spec("INTERNAL-16")
-async def test_one_section_is_read(shelf: ResourceShelf, context: ToolContext) -> None:
+async def test_one_section_is_read(shelf: DocumentLookup, context: ToolContext) -> None:
     uri = "internal://fast-agent/diagnostics"
     result = await ask(shelf, context, "resource_read", uri=uri, section="FA101 unknown-field")
     assert result.text.startswith("## FA101")
@@ -155,7 +155,7 @@ async def test_one_section_is_read(shelf: ResourceShelf, context: ToolContext) -
 
 @pytest.mark.spec("INTERNAL-16")
 async def test_a_long_document_comes_in_pieces_that_join(
-    shelf: ResourceShelf, context: ToolContext
+    shelf: DocumentLookup, context: ToolContext
 ) -> None:
     pieces: list[str] = []
     offset = 0
@@ -176,7 +176,7 @@ async def test_a_long_document_comes_in_pieces_that_join(
 
 @pytest.mark.spec("INTERNAL-16")
 async def test_the_length_of_a_piece_may_be_chosen_up_to_a_bound(
-    shelf: ResourceShelf, context: ToolContext
+    shelf: DocumentLookup, context: ToolContext
 ) -> None:
     short = await ask(shelf, context, "resource_read", uri="odd://long", max_chars=50)
     assert short.text.startswith("# Top\nline 0\n")
@@ -186,7 +186,7 @@ async def test_the_length_of_a_piece_may_be_chosen_up_to_a_bound(
 
 
 async def test_a_picture_is_shown_and_other_bytes_are_told(
-    shelf: ResourceShelf, context: ToolContext
+    shelf: DocumentLookup, context: ToolContext
 ) -> None:
     picture = await ask(shelf, context, "resource_read", uri="odd://picture")
     assert picture.content == (ImageContent(base64.b64encode(PNG).decode(), "image/png"),)
@@ -196,7 +196,7 @@ async def test_a_picture_is_shown_and_other_bytes_are_told(
 
 
 async def test_several_documents_are_read_each_below_its_uri(
-    shelf: ResourceShelf, context: ToolContext
+    shelf: DocumentLookup, context: ToolContext
 ) -> None:
     result = await ask(shelf, context, "resource_read", uri="odd://all/two")
     assert result.text == "===== odd://one\nfirst\n===== odd://two is no text\n"
@@ -204,7 +204,7 @@ async def test_several_documents_are_read_each_below_its_uri(
 
 @pytest.mark.spec("INTERNAL-17")
 async def test_a_search_gives_sections_that_read(
-    shelf: ResourceShelf, context: ToolContext
+    shelf: DocumentLookup, context: ToolContext
 ) -> None:
     result = await ask(shelf, context, "resource_search", query="when an agent forgets")
     first = result.text.split("\n")[0]
@@ -246,7 +246,7 @@ async def test_a_search_gives_sections_that_read(
     ],
 )
 async def test_an_error_says_what_to_try(
-    shelf: ResourceShelf,
+    shelf: DocumentLookup,
     context: ToolContext,
     tool: str,
     arguments: dict[str, JsonValue],
@@ -258,12 +258,12 @@ async def test_an_error_says_what_to_try(
 
 
 async def test_a_list_of_nothing_says_what_there_is(
-    shelf: ResourceShelf, context: ToolContext
+    shelf: DocumentLookup, context: ToolContext
 ) -> None:
     result = await ask(shelf, context, "resource_list", prefix="odd://none")
     assert result.text == "nothing begins with `odd://none`; there are `internal://`, `odd://`"
 
 
-async def test_numbers_may_come_as_floats(shelf: ResourceShelf, context: ToolContext) -> None:
+async def test_numbers_may_come_as_floats(shelf: DocumentLookup, context: ToolContext) -> None:
     result = await ask(shelf, context, "resource_read", uri="odd://long", max_chars=60.0)
     assert not result.is_error

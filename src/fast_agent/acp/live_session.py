@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from fast_agent.acp.modes import modes, names, options
-from fast_agent.acp.problem import INVALID_PARAMS, INVALID_REQUEST, Refused, refused
+from fast_agent.acp.problem import INVALID_PARAMS, INVALID_REQUEST, RequestError, refused
 from fast_agent.acp.project_approval import refusal_text
 from fast_agent.acp.prompt_content import read_prompt
 from fast_agent.commands.command import Command
@@ -165,13 +165,13 @@ class LiveSession:
         """Talk to another agent.
 
         Raises:
-            Refused: There is none of that name to talk to.
+            RequestError: There is none of that name to talk to.
         """
         able = names(self._controller.app, self._controller.waiting)
         if agent not in able:
             near = closest(agent, able)
             hint = f"did you mean `{near}`?" if near else None
-            raise Refused(INVALID_PARAMS, f"there is no mode `{agent}`", hint=hint)
+            raise RequestError(INVALID_PARAMS, f"there is no mode `{agent}`", hint=hint)
         if agent != self._controller.agent:
             self._controller.agent = agent
             self._tell_of_agents()
@@ -230,13 +230,13 @@ class LiveSession:
             What answers it.
 
         Raises:
-            Refused: One is being answered, or the prompt is wrong.
+            RequestError: One is being answered, or the prompt is wrong.
         """
         message = read_prompt(params)
         if self._ending:
-            raise Refused(INVALID_REQUEST, f"session `{self.id}` is being closed")
+            raise RequestError(INVALID_REQUEST, f"session `{self.id}` is being closed")
         if self._turn is not None:
-            raise Refused(
+            raise RequestError(
                 INVALID_REQUEST,
                 f"session `{self.id}` is answering a prompt",
                 hint="wait for it, or cancel it with `session/cancel`",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fast_agent.acp.problem import INVALID_PARAMS, Refused
+from fast_agent.acp.problem import INVALID_PARAMS, RequestError
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -16,7 +16,7 @@ def text(params: JsonObject, name: str) -> str:
     """Return a required string.
 
     Raises:
-        Refused: It is missing, or no text.
+        RequestError: It is missing, or no text.
     """
     value = params.get(name)
     if not isinstance(value, str):
@@ -28,7 +28,7 @@ def optional_text(params: JsonObject, name: str) -> str | None:
     """Return a string, or None if it is missing or null.
 
     Raises:
-        Refused: It is something else.
+        RequestError: It is something else.
     """
     return None if params.get(name) is None else text(params, name)
 
@@ -37,7 +37,7 @@ def objects(params: JsonObject, name: str) -> tuple[JsonObject, ...]:
     """Return a list of objects, empty if it is missing or null.
 
     Raises:
-        Refused: It is something else.
+        RequestError: It is something else.
     """
     value: JsonValue = params.get(name)
     if value is None:
@@ -56,7 +56,7 @@ def texts(params: JsonObject, name: str) -> tuple[str, ...]:
     """Return a list of strings, empty if it is missing or null.
 
     Raises:
-        Refused: It is something else.
+        RequestError: It is something else.
     """
     value: JsonValue = params.get(name)
     if value is None:
@@ -76,7 +76,7 @@ def directory(params: JsonObject, name: str) -> Path:
     """Return a required directory.
 
     Raises:
-        Refused: It is missing, not absolute, or no directory.
+        RequestError: It is missing, not absolute, or no directory.
     """
     path = Path(text(params, name))
     if not path.is_absolute():
@@ -90,6 +90,6 @@ def directory(params: JsonObject, name: str) -> Path:
     return path
 
 
-def wrong(name: str, what: str) -> Refused:
+def wrong(name: str, what: str) -> RequestError:
     """Make the answer to a request one of whose fields is wrong."""
-    return Refused(INVALID_PARAMS, f"`{name}` {what}")
+    return RequestError(INVALID_PARAMS, f"`{name}` {what}")

@@ -23,14 +23,14 @@ __all__ = [
     "INVALID_REQUEST",
     "METHOD_NOT_FOUND",
     "NOT_FOUND",
-    "Refused",
+    "RequestError",
     "refused",
 ]
 
 NOT_FOUND: Final = -32002
 
 
-class Refused(RpcError):  # noqa: N818 (it is said of a request)
+class RequestError(RpcError):
     """A request that is not answered with a result.
 
     Args:
@@ -43,9 +43,9 @@ class Refused(RpcError):  # noqa: N818 (it is said of a request)
         super().__init__(code, message, None if hint is None else {"hint": hint})
 
 
-def refused(error: FastAgentError, code: int = INTERNAL_ERROR) -> Refused:
+def refused(error: FastAgentError, code: int = INTERNAL_ERROR) -> RequestError:
     """Make the answer of an error of the program, with the first places it names."""
     found = [one for one in error.diagnostics if one.severity == "error" and one.path]
     lines = [error.message]
     lines += [f"{one.path}: {one.message}" for one in found[:10] if one.message != error.message]
-    return Refused(code, "\n".join(lines), hint=error.hint)
+    return RequestError(code, "\n".join(lines), hint=error.hint)

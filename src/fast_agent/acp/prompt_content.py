@@ -21,7 +21,7 @@ def read_prompt(params: JsonObject) -> Message:
     """Read the message of a prompt.
 
     Raises:
-        Refused: A block is wrong, or there is none.
+        RequestError: A block is wrong, or there is none.
     """
     blocks = objects(params, "prompt")
     if not blocks:

@@ -24,7 +24,7 @@ from fast_agent.acp.problem import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     NOT_FOUND,
-    Refused,
+    RequestError,
     refused,
 )
 from fast_agent.acp.restart_state import RestartState
@@ -133,19 +133,19 @@ class AcpServer:
         if method == "initialize":
             return partial(self._initialize, params)
         if self._client is None:
-            raise Refused(INVALID_REQUEST, "`initialize` comes first")
+            raise RequestError(INVALID_REQUEST, "`initialize` comes first")
         if method == "session/prompt":
             return self._session(params).take(params, scope)
         work = self._methods.get(method)
         if work is None:
-            raise Refused(METHOD_NOT_FOUND, f"there is no method `{method}`")
+            raise RequestError(METHOD_NOT_FOUND, f"there is no method `{method}`")
         return partial(work, params)
 
     def cancelled(self, request: Request) -> JsonObject:
         """Return the result of a cancelled request; see `Side.cancelled`."""
         if request.method == "session/prompt":
             return {"stopReason": "cancelled"}
-        raise Refused(CANCELLED, "the request was cancelled")
+        raise RequestError(CANCELLED, "the request was cancelled")
 
     def notice(self, method: str, params: JsonObject) -> None:
         """Take a notification; see `Side.notice`."""
@@ -193,7 +193,7 @@ class AcpServer:
             try:
                 await self._open(params, replay=False)
                 self._session(params).go_on_with(text(params, "agent"))
-            except Refused as problem:
+            except RequestError as problem:
                 log.warning("session `%s`: %s", params.get("sessionId"), problem.message)
 
     async def _take_reloads(self) -> None:
@@ -216,7 +216,7 @@ class AcpServer:
         if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 0:
             raise wrong("protocolVersion", "must be a whole number")
         if self._sessions:
-            raise Refused(INVALID_REQUEST, "the connection is initialized already")
+            raise RequestError(INVALID_REQUEST, "the connection is initialized already")
         self._client = read_client_side(child(params, "clientCapabilities"))
         self._hello = params
         here: JsonObject = {}
@@ -237,7 +237,7 @@ class AcpServer:
 
     async def _authenticate(self, params: JsonObject) -> JsonObject:
         method = text(params, "methodId")
-        raise Refused(INVALID_PARAMS, f"there is no authentication method `{method}`")
+        raise RequestError(INVALID_PARAMS, f"there is no authentication method `{method}`")
 
     async def _new(self, params: JsonObject) -> JsonObject:
         wanted = self._wanted(params)
@@ -300,16 +300,16 @@ class AcpServer:
 
         session, option = self._session(params), text(params, "configId")
         if option != OPTION:
-            raise Refused(INVALID_PARAMS, f"there is no option `{option}`")
+            raise RequestError(INVALID_PARAMS, f"there is no option `{option}`")
         session.choose(text(params, "value"))
         return {"configOptions": session.facts["configOptions"]}
 
     def _wanted(self, params: JsonObject, *, replay: bool = False) -> SessionRequest:
         if self._client is None:
-            raise Refused(INVALID_REQUEST, "`initialize` comes first")
+            raise RequestError(INVALID_REQUEST, "`initialize` comes first")
         if len(self._sessions) >= MAX_SESSIONS:
             msg = f"{MAX_SESSIONS:,} sessions are open"
-            raise Refused(INVALID_REQUEST, msg, hint="close one with `session/close`")
+            raise RequestError(INVALID_REQUEST, msg, hint="close one with `session/close`")
         cwd = directory(params, "cwd")
         from fast_agent.acp.opening import SessionRequest
 
@@ -330,7 +330,7 @@ class AcpServer:
         self, session: Session | None, wanted: SessionRequest, params: JsonObject
     ) -> LiveSession:
         if self._tasks is None:
-            raise Refused(INVALID_REQUEST, "the connection is closed")
+            raise RequestError(INVALID_REQUEST, "the connection is closed")
         start = partial(
             self._opening.live,
             wanted,
@@ -353,25 +353,25 @@ class AcpServer:
         session = self._sessions.get(session_id)
         if session is None:
             hint = "open one with `session/new` or `session/load`"
-            raise Refused(NOT_FOUND, f"there is no open session `{session_id}`", hint=hint)
+            raise RequestError(NOT_FOUND, f"there is no open session `{session_id}`", hint=hint)
         return session
 
     async def _end(self, session_id: str) -> None:
         """Close a session that is open here.
 
         Raises:
-            Refused: It is answering a prompt.
+            RequestError: It is answering a prompt.
         """
         session = self._sessions.get(session_id)
         if session is None:
             return
         if session.busy:
-            raise Refused(INVALID_REQUEST, f"session `{session_id}` is answering a prompt")
+            raise RequestError(INVALID_REQUEST, f"session `{session_id}` is answering a prompt")
         await session.close()
 
     def _kept_in(self) -> SessionStore:
         if self._opening.store is None:
-            raise Refused(METHOD_NOT_FOUND, "sessions are not kept here")
+            raise RequestError(METHOD_NOT_FOUND, "sessions are not kept here")
         return self._opening.store()
 
 
@@ -402,7 +402,7 @@ def read_servers(params: JsonObject, *, cwd: Path, taken: Collection[str]) -> li
         taken: Names of other servers; one that is taken gets a number.
 
     Raises:
-        Refused: One of them is wrong.
+        RequestError: One of them is wrong.
     """
     specs: list[ServerSpec] = []
     for index, server in enumerate(objects(params, _DECLARED)):

@@ -116,7 +116,7 @@ class Updates:
         self.send({"sessionUpdate": "tool_call_update", "toolCallId": call_id,
                    "status": "in_progress", "content": content})  # fmt: skip
 
-    def tell(self, event: Event) -> None:
+    def notify(self, event: Event) -> None:
         """Take an event; the listener of the session's turns."""
         match event:
             case TextStreamed(origin, text) if origin.parent_call_id is None:

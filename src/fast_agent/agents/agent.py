@@ -152,12 +152,12 @@ class Agent(Protocol):
         events: deque[Event] = deque()
         more = asyncio.Event()
 
-        def hear(event: Event) -> None:
+        def on_event(event: Event) -> None:
             events.append(event)
             more.set()
 
         # A separate task: a task group must not be left open while a generator waits.
-        turn = asyncio.ensure_future(self.generate(message, listener=hear))
+        turn = asyncio.ensure_future(self.generate(message, listener=on_event))
         turn.add_done_callback(lambda _: more.set())
         try:
             while events or not turn.done():
@@ -256,7 +256,7 @@ class Agent(Protocol):
         """
         ...
 
-    def adopt(self, messages: Sequence[Message]) -> None:
+    def add_external(self, messages: Sequence[Message]) -> None:
         """Add another agent's messages to what it remembers, as one block.
 
         Never waits: while a turn of this instance runs, they land when it has ended.
@@ -288,7 +288,7 @@ class Agent(Protocol):
         """Whether no turn of it runs or waits to."""
         ...
 
-    def follow(self, other: Agent) -> None:
+    def take_over_from(self, other: Agent) -> None:
         """Take the place of another instance: remember what it does, and wait for its turns.
 
         Args:

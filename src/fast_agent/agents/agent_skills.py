@@ -119,7 +119,7 @@ class AgentSkills:
         """
         await self._servers.open()
         await self.tools()
-        return () if self._catalog is None else await self._catalog.look()
+        return () if self._catalog is None else await self._catalog.scan()
 
     def block(self) -> str:
         """Return the block of a prompt as of the last check of the tools."""

@@ -57,7 +57,7 @@ MESSAGE_SCHEMA: Mapping[str, JsonValue] = {
 }
 
 
-class Crew:
+class ChildCallLimits:
     """What the children of one parent instance share: its limits, and a count of the clones.
 
     Args:
@@ -96,7 +96,7 @@ class AgentTool:
     spec: ToolSpec
     child: AgentConfig
     clone: Clone
-    crew: Crew
+    crew: ChildCallLimits
     route: HistoryRoute
     schema: JsonSchema | None
 
@@ -160,7 +160,7 @@ class AgentTool:
         turn = context.turn.below(context.turn_id, (), depth=1, parent=call.id)
         seconds = self.crew.parent.child_timeout_sec
         ask = partial(
-            call_child, self.clone, self.route, context.site, message, index=context.index
+            call_child, self.clone, self.route, context.child_calls, message, index=context.index
         )
         try:
             if seconds is None:
@@ -180,7 +180,9 @@ class AgentTool:
         return f"agent `{self.child.name}` failed: "
 
 
-def agent_tool(child: AgentConfig, clone: Clone, crew: Crew, route: HistoryRoute) -> AgentTool:
+def agent_tool(
+    child: AgentConfig, clone: Clone, crew: ChildCallLimits, route: HistoryRoute
+) -> AgentTool:
     """Make the tool that calls a child.
 
     Args:

@@ -27,7 +27,7 @@ Clone: TypeAlias = "Callable[[Iterable[Message]], Agent]"
 async def call_child(
     clone: Clone,
     route: HistoryRoute,
-    site: ChildCallBatch,
+    child_calls: ChildCallBatch,
     message: Message | str,
     *,
     index: int,
@@ -42,7 +42,7 @@ async def call_child(
     Args:
         clone: Makes the clone.
         route: Where it starts from, and where its messages go.
-        site: The parent's side.
+        child_calls: The parent's side.
         message: What it is asked.
         index: Which call of the parent's message this is, from 0.
         context: Where its turn stands.
@@ -50,22 +50,22 @@ async def call_child(
     Raises:
         FastAgentError: What it starts with cannot be read, or its turn could not be finished.
     """
-    child = clone(() if route.source is None else await route.source(site))
+    child = clone(() if route.source is None else await route.source(child_calls))
     started = len(child.history)
     left: Sequence[Message] | None = None
     transcript, own = context.transcript, None
-    if transcript is not None and site.concurrent:
+    if transcript is not None and child_calls.concurrent:
         # What the child and those below it say is held back until its place is known.
         own = CumulativeTranscript()
         context = replace(context, transcript=own)
     try:
         turn = await child.generate(message, context=context)
-        left = turn.messages + turn.adopted
+        left = turn.messages + turn.external_messages
     finally:
         if transcript is not None and own is not None:
-            site.leave(index, partial(_land, transcript, own))
+            child_calls.defer(index, partial(_land, transcript, own))
         if route.target is not None:
-            route.leave(site, index, child.history[started:] if left is None else left)
+            route.defer(child_calls, index, child.history[started:] if left is None else left)
         with CancelScope(shield=True):
             await child.aclose()
     return turn

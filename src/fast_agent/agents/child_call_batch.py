@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.turn_context import SharedConversation
     from fast_agent.messages.message import Message
 
-Landing: TypeAlias = "Callable[[], Awaitable[None]]"
+Delivery: TypeAlias = "Callable[[], Awaitable[None]]"
 """Puts what one child leaves where it goes; it does not raise, and no cancellation stops it."""
 
 
@@ -34,10 +34,10 @@ class ChildCallBatch:
         warn: The same.
         concurrent: The same.
         conversation: The same.
-        adopted: What is to land in the parent's conversation.
+        external_messages: What is to land in the parent's conversation.
     """
 
-    __slots__ = ("_landings", "adopted", "before", "concurrent", "conversation", "warn")
+    __slots__ = ("_deliveries", "before", "concurrent", "conversation", "external_messages", "warn")
 
     def __init__(
         self,
@@ -51,25 +51,25 @@ class ChildCallBatch:
         self.warn = warn
         self.concurrent = concurrent
         self.conversation = conversation
-        self.adopted: list[Message] = []
-        self._landings: list[tuple[int, Landing]] = []
+        self.external_messages: list[Message] = []
+        self._deliveries: list[tuple[int, Delivery]] = []
 
-    def adopt(self, messages: Sequence[Message]) -> None:
+    def add_external(self, messages: Sequence[Message]) -> None:
         """Add messages to the parent's conversation as one block."""
-        self.adopted.extend(messages)
+        self.external_messages.extend(messages)
 
-    def leave(self, index: int, landing: Landing) -> None:
+    def defer(self, index: int, landing: Delivery) -> None:
         """Have something landed.
 
         Args:
             index: Which call of the message it is, from 0.
             landing: Called when its turn has come.
         """
-        self._landings.append((index, landing))
+        self._deliveries.append((index, landing))
 
-    async def land(self) -> None:
+    async def deliver(self) -> None:
         """Land what was left, in the order of the calls."""
-        landings, self._landings = self._landings, []
+        landings, self._deliveries = self._deliveries, []
         landings.sort(key=itemgetter(0))
-        for _, land in landings:
-            await land()
+        for _, deliver in landings:
+            await deliver()

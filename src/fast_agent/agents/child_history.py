@@ -41,11 +41,11 @@ class HistoryRoute:
     source: Source | None = None
     target: Target | None = None
 
-    def leave(self, site: ChildCallBatch, index: int, messages: Sequence[Message]) -> None:
+    def defer(self, child_calls: ChildCallBatch, index: int, messages: Sequence[Message]) -> None:
         """Deliver a child's new messages when all calls of the message have ended.
 
         Args:
-            site: The parent's side.
+            child_calls: The parent's side.
             index: Which call of the parent's message the child answered, from 0.
             messages: The child's new messages.
         """
@@ -53,13 +53,13 @@ class HistoryRoute:
         if target is None or not messages:
             return
 
-        async def land() -> None:
+        async def deliver() -> None:
             try:
-                await target(site, messages)
+                await target(child_calls, messages)
             except FastAgentError as error:
-                site.warn(f"what agent `{self.child}` said is not kept: {error.message}")
+                child_calls.warn(f"what agent `{self.child}` said is not kept: {error.message}")
 
-        site.leave(index, land)
+        child_calls.defer(index, deliver)
 
 
 @frozen(kw_only=True)
@@ -188,7 +188,7 @@ if TYPE_CHECKING:
 class Source(Protocol):
     """Where the messages a child starts with come from."""
 
-    async def __call__(self, site: ChildCallBatch, /) -> Iterable[Message]:
+    async def __call__(self, child_calls: ChildCallBatch, /) -> Iterable[Message]:
         """Return the messages; a conversation where starting from it must cost nothing.
 
         Raises:
@@ -200,7 +200,7 @@ class Source(Protocol):
 class Target(Protocol):
     """Where a child's new messages go."""
 
-    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message], /) -> None:
+    async def __call__(self, child_calls: ChildCallBatch, messages: Sequence[Message], /) -> None:
         """Add them there as one block; no cancellation stops it.
 
         Raises:
@@ -223,10 +223,10 @@ class HistoryFiles:
         self._seen: list[tuple[int, int, int]] | None = None
         self._conversation = Transcript()
 
-    async def __call__(self, site: ChildCallBatch) -> Transcript:
+    async def __call__(self, child_calls: ChildCallBatch) -> Transcript:
         """Return what the files contain now."""
-        del site
-        seen = self._look()
+        del child_calls
+        seen = self._scan()
         if seen is None or seen != self._seen:
             from anyio.to_thread import run_sync
 
@@ -234,7 +234,7 @@ class HistoryFiles:
             self._seen = seen
         return self._conversation
 
-    def _look(self) -> list[tuple[int, int, int]] | None:
+    def _scan(self) -> list[tuple[int, int, int]] | None:
         """Return the state of the files; None if one cannot be found."""
         try:
             states = [path.stat() for path in self._paths]
@@ -266,9 +266,9 @@ class IntoFile:
         self._path = path
         self._check = check
 
-    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message]) -> None:
+    async def __call__(self, child_calls: ChildCallBatch, messages: Sequence[Message]) -> None:
         """Merge messages into the file, under a lock between processes."""
-        del site
+        del child_calls
         from anyio import CancelScope
         from anyio.to_thread import run_sync
 
@@ -289,9 +289,9 @@ class ChildMemory:
     def __init__(self, child: str) -> None:
         self._child = child
 
-    async def __call__(self, site: ChildCallBatch) -> Transcript:
+    async def __call__(self, child_calls: ChildCallBatch) -> Transcript:
         """Return what it remembers now."""
-        return conversation_of(site).agent(self._child).conversation
+        return conversation_of(child_calls).agent(self._child).conversation
 
 
 class IntoChildMemory:
@@ -304,25 +304,25 @@ class IntoChildMemory:
     def __init__(self, child: str) -> None:
         self._child = child
 
-    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message]) -> None:
+    async def __call__(self, child_calls: ChildCallBatch, messages: Sequence[Message]) -> None:
         """Add messages from outside; during a turn of the agent they are added after it."""
-        conversation_of(site).agent(self._child).adopt(messages)
+        conversation_of(child_calls).agent(self._child).add_external(messages)
 
 
-async def session_transcript(site: ChildCallBatch) -> Transcript:
+async def session_transcript(child_calls: ChildCallBatch) -> Transcript:
     """Return what was said in the conversation until now, in turns that ended."""
-    transcript = conversation_of(site).transcript
+    transcript = conversation_of(child_calls).transcript
     return Transcript.of_valid(transcript.messages(), transcript.call_ids)
 
 
-async def parent_conversation(site: ChildCallBatch) -> Transcript:
+async def parent_conversation(child_calls: ChildCallBatch) -> Transcript:
     """Return the parent's conversation before the message that made the call."""
-    return site.before
+    return child_calls.before
 
 
-async def into_parent(site: ChildCallBatch, messages: Sequence[Message]) -> None:
+async def into_parent(child_calls: ChildCallBatch, messages: Sequence[Message]) -> None:
     """Add messages to the parent's history."""
-    site.adopt(messages)
+    child_calls.add_external(messages)
 
 
 class StepSource:
@@ -337,15 +337,15 @@ class StepSource:
         self._name = f"history files of {child}"
         self._source = source
 
-    async def __call__(self, site: ChildCallBatch) -> Iterable[Message]:
+    async def __call__(self, child_calls: ChildCallBatch) -> Iterable[Message]:
         """Return what the files hold, or held."""
         place = here()
         if place.silent:
-            return await self._source(site)
+            return await self._source(child_calls)
         steps = place.steps
 
         async def work() -> Iterable[Message]:
-            return await self._source(site)
+            return await self._source(child_calls)
 
         def write(messages: Iterable[Message]) -> JsonValue:
             parts = steps.parts
@@ -372,15 +372,15 @@ class StepTarget:
         self._name = f"history file of {child}"
         self._target = target
 
-    async def __call__(self, site: ChildCallBatch, messages: Sequence[Message]) -> None:
+    async def __call__(self, child_calls: ChildCallBatch, messages: Sequence[Message]) -> None:
         """Merge them, or check that they are the recorded ones."""
         place = here()
         if place.silent:
-            await self._target(site, messages)
+            await self._target(child_calls, messages)
             return
 
         async def work() -> None:
-            await self._target(site, messages)
+            await self._target(child_calls, messages)
 
         asked = {"messages": place.steps.parts.digest_of_conversation(messages)}
         await place.steps.ask(Step("write", self._name, asked), work, _NOTHING)

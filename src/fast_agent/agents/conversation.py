@@ -148,7 +148,7 @@ class Conversation:
         old = [self._agents.pop(name) for name in gone if name in self._agents]
         for name, follower in fresh.items():
             former = self._agents[name]
-            follower.follow(former)
+            follower.take_over_from(former)
             self._agents[name] = follower
             old.append(former)
         return old

@@ -37,7 +37,7 @@ log = getLogger(__name__)
 _counts_of = attrgetter(*[field.name for field in fields(Usage)])
 
 
-class MemoryRecord:
+class HistoryWriter:
     """What a journal holds of the history of one instance.
 
     After a failed write, the whole history is written again before the next turn,
@@ -78,7 +78,7 @@ class MemoryRecord:
         try:
             self._journal.record(made)
         except SessionError as error:
-            self.lost()
+            self.mark_stale()
             log.warning("%s", error.message)
 
     def replaced(self, messages: Sequence[Message]) -> None:
@@ -90,7 +90,7 @@ class MemoryRecord:
         self._journal.record(HistoryReplaced(self._agent, tuple(messages)))
         self._length = len(messages)
 
-    def cleared(self, left: int, *, everything: bool) -> None:
+    def record_clear(self, left: int, *, everything: bool) -> None:
         """Write that the history was cleared; `left` messages stay.
 
         Raises:
@@ -112,17 +112,17 @@ class MemoryRecord:
                 return
             self._journal.record(HistoryExtended(self._agent, tuple(messages)))
         except SessionError as error:
-            self.lost()
+            self.mark_stale()
             log.warning("%s", error.message)
         else:
-            self.grown(len(messages))
+            self.mark_written(len(messages))
 
-    def grown(self, number: int) -> None:
+    def mark_written(self, number: int) -> None:
         """Record that the journal has these messages of a turn."""
         if self._length is not None:
             self._length += number
 
-    def lost(self) -> None:
+    def mark_stale(self) -> None:
         """Record that the journal does not match the memory."""
         self._length = None
 
@@ -136,7 +136,7 @@ class MemoryRecord:
         try:
             await self._journal.barrier()
         except SessionError:
-            self.lost()
+            self.mark_stale()
             raise
 
     @property
@@ -182,7 +182,7 @@ class TurnJournal:
         origin: Origin,
         context: TurnContext,
         *,
-        record: MemoryRecord | None,
+        record: HistoryWriter | None,
         start: int,
         usages: Callable[[], tuple[Usage, Usage]],
     ) -> None:
@@ -271,7 +271,12 @@ class TurnJournal:
         await self._journal.barrier()
 
     async def end(
-        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+        self,
+        stop_reason: str,
+        history: History,
+        *,
+        kept: bool,
+        external_messages: Sequence[Message] = (),
     ) -> None:
         """Record the end of the turn, and sync it to disk if a sync is due.
 
@@ -279,7 +284,7 @@ class TurnJournal:
             stop_reason: Why it ended.
             history: The conversation with the turn in it.
             kept: Whether its messages are in the history they were to go into.
-            adopted: Messages of children that stand behind them there.
+            external_messages: Messages of children that stand behind them there.
 
         Raises:
             SessionError: It cannot be recorded.
@@ -300,26 +305,31 @@ class TurnJournal:
             await journal.barrier()
         except BaseException:
             if record is not None:
-                record.lost()
+                record.mark_stale()
             raise
         self.ended = True
         if record is not None:
-            record.grown(len(self._there))
-            if adopted:
-                record.extended(adopted, history)
+            record.mark_written(len(self._there))
+            if external_messages:
+                record.extended(external_messages, history)
 
-    async def end_quietly(
-        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+    async def end_best_effort(
+        self,
+        stop_reason: str,
+        history: History,
+        *,
+        kept: bool,
+        external_messages: Sequence[Message] = (),
     ) -> None:
         """Record the end of a turn that is failing; what cannot be recorded is only logged."""
         if self.ended:
             return
         try:
-            await self.end(stop_reason, history, kept=kept, adopted=adopted)
+            await self.end(stop_reason, history, kept=kept, external_messages=external_messages)
         except SessionError as error:
             log.warning("%s", error.message)
 
-    async def dropped(self, stop_reason: str) -> None:
+    async def record_failure(self, stop_reason: str) -> None:
         """Write that it failed and left nothing; what cannot be written is only logged."""
         if self.ended:
             return
@@ -332,7 +342,7 @@ class TurnJournal:
             if self._record is not None:
                 # The turn stays open there; were the history not written again before the next one,
                 # it would be closed behind that when the session is resumed.
-                self._record.lost()
+                self._record.mark_stale()
             log.warning("%s", error.message)
 
     def _event(

@@ -205,9 +205,9 @@ class LiveAgent(Agent):
         """Replace what it remembers by `messages`; those marked as templates stay so."""
         self._memory.load(messages)
 
-    def adopt(self, messages: Sequence[Message]) -> None:
-        """Add another agent's messages; see `Agent.adopt`."""
-        self._memory.adopt(messages)
+    def add_external(self, messages: Sequence[Message]) -> None:
+        """Add another agent's messages; see `Agent.add_external`."""
+        self._memory.add_external(messages)
 
     async def barrier(self) -> None:
         """Wait until what it remembers is safe; see `Agent.barrier`."""
@@ -227,8 +227,8 @@ class LiveAgent(Agent):
         """Whether no turn of it runs or waits to."""
         return self._turns == 0
 
-    def follow(self, other: Agent) -> None:
-        """Take the place of another instance; see `Agent.follow`."""
+    def take_over_from(self, other: Agent) -> None:
+        """Take the place of another instance; see `Agent.take_over_from`."""
         memory = other.memory
         memory.remembers = self._memory.remembers
         self._memory = memory

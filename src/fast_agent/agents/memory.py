@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextvars import Token
     from types import TracebackType
 
-    from fast_agent.agents.journal import MemoryRecord
+    from fast_agent.agents.journal import HistoryWriter
     from fast_agent.messages.history import History
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import Message
@@ -72,7 +72,7 @@ class Memory:
         self.lock = TurnLock()
         self._open = False
         self._aside: list[Sequence[Message]] = []
-        self.record: MemoryRecord | None = None
+        self.record: HistoryWriter | None = None
 
     @property
     def conversation(self) -> Transcript:
@@ -121,7 +121,7 @@ class Memory:
             for messages in aside:
                 self._land(messages)
 
-    def adopt(self, messages: Sequence[Message]) -> None:
+    def add_external(self, messages: Sequence[Message]) -> None:
         """Add messages of another conversation as one block, behind a turn that is running."""
         if self._open:
             self._aside.append(messages)
@@ -138,7 +138,7 @@ class Memory:
         """
         if not self.remembers:
             return
-        from fast_agent.agents.journal import MemoryRecord
+        from fast_agent.agents.journal import HistoryWriter
         from fast_agent.sessions.collection import collection_paused
 
         with collection_paused():
@@ -151,7 +151,7 @@ class Memory:
                     self._conversation.compact(made)
         if past is None and self.record is not None:
             self._replace(self._first)
-        self.record = MemoryRecord(journal, agent, 0 if past is None else len(past))
+        self.record = HistoryWriter(journal, agent, 0 if past is None else len(past))
 
     async def barrier(self) -> None:
         """Wait until the end of the process can no longer lose what is remembered.
@@ -179,7 +179,7 @@ class Memory:
         """
         kept = () if everything else tuple(one for one in self.history if one.is_template)
         if self.record is not None:
-            self.record.cleared(len(kept), everything=everything)
+            self.record.record_clear(len(kept), everything=everything)
         self._start = self._conversation = Transcript(kept, self._limits)
         self._aside.clear()
 

@@ -149,7 +149,7 @@ class ReadResult(RuntimeTool):
             return error_result(call.id, "there is no conversation to read results of")
         try:
             arguments = ToolArguments(_SPEC, call.arguments)
-            return ToolResult(call.id, (TextContent(_read(arguments, context.site.before)),))
+            return ToolResult(call.id, (TextContent(_read(arguments, context.child_calls.before)),))
         except ToolError as problem:
             return error_result(call.id, said(problem))
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.skill_gate import SkillGate
     from fast_agent.tools.tool import Tool
 
-    Kit = Callable[[AgentConfig, Iterable[Tool]], Iterable[Tool]]
+    ToolTransform = Callable[[AgentConfig, Iterable[Tool]], Iterable[Tool]]
 
 
 NewId: TypeAlias = Callable[[], str]
@@ -102,12 +102,13 @@ class RuntimeOptions:
         gate: Gives what asks before skills of servers are used, where an agent around these has
             one; None where these are the first.
         steps: The carrier of the turns, unless their conversation has a separate one.
-        kit: Changes the tools the runtime itself brings an agent: its card, and the tools; or None.
+        tool_transform: Changes the tools the runtime itself gives an agent; gets its card and the
+            tools. None changes nothing.
         permission: Who is asked before commands and files of the person are touched; None where
             only the calls that cards mark are asked about, by way of the person.
         allowed: Calls that the person is not asked about, as they were allowed in advance; a
             `permission` does not regard them.
-        granted: Servers that agents a user can talk to have in addition to their cards' own.
+        extra_servers: Servers that agents a user can talk to have in addition to their cards' own.
         barred: Names the agents that do not get them, as found ones do not before a person allowed
             it; None bars none.
         platform: The machine, as instructions speak of it; empty for this one.
@@ -149,10 +150,10 @@ class RuntimeOptions:
     journal: Journal | None = field(default=None, repr=False)
     gate: Callable[[], SkillGate] | None = field(default=None, repr=False)
     steps: Steps = NULL_STEPS
-    kit: Kit | None = field(default=None, repr=False)
+    tool_transform: ToolTransform | None = field(default=None, repr=False)
     permission: Permission | None = field(default=None, repr=False)
     allowed: AllowedCalls = NOTHING_ALLOWED
-    granted: tuple[str, ...] = ()
+    extra_servers: tuple[str, ...] = ()
     barred: Callable[[], Container[str]] | None = field(default=None, repr=False)
     platform: str = ""
     python: str = ""

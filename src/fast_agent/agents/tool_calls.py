@@ -47,7 +47,7 @@ class TurnCallContext(ToolContext):
     Args:
         origin: The turn, for events.
         turn: What the agents it starts inherit.
-        site: The conversation before the message that made the call, and what agents leave.
+        child_calls: The conversation before the message that made the call, and what agents leave.
         index: Which call of the message it is, from 0.
         made: Where an agent that is called notes the arguments it got, after hooks; None where
             nobody asks.
@@ -56,7 +56,7 @@ class TurnCallContext(ToolContext):
     _: KW_ONLY
     origin: Origin
     turn: TurnContext
-    site: ChildCallBatch
+    child_calls: ChildCallBatch
     index: int
     made: list[JsonObject] | None = None
 
@@ -70,10 +70,10 @@ class ToolCalls:
         life: The turn.
         turn: What agents started by a call inherit.
         budget: What to charge.
-        site: What agents the calls start see of the conversation, and what they leave in it.
+        child_calls: What agents the calls start see of the conversation, and what they leave in it.
 
     Attributes:
-        site: The same.
+        child_calls: The same.
     """
 
     __slots__ = (
@@ -84,7 +84,7 @@ class ToolCalls:
         "_results",
         "_tools",
         "_turn",
-        "site",
+        "child_calls",
     )
 
     def __init__(
@@ -95,14 +95,14 @@ class ToolCalls:
         life: TurnLife,
         turn: TurnContext,
         budget: Budget,
-        site: ChildCallBatch,
+        child_calls: ChildCallBatch,
     ) -> None:
         self._calls = calls
         self._tools = tools
         self._life = life
         self._turn = turn
         self._budget = budget
-        self.site = site
+        self.child_calls = child_calls
         self._results: list[ToolResult | None] = [None] * len(calls)
         self._exceeded: RunError | SessionError | None = None
 
@@ -116,7 +116,7 @@ class ToolCalls:
         """
         try:
             # A task group costs more than a whole turn without one.
-            if not self.site.concurrent:
+            if not self.child_calls.concurrent:
                 for index in range(len(self._calls)):
                     await self._run_one(index)
             else:
@@ -126,7 +126,7 @@ class ToolCalls:
                     for index in range(len(self._calls)):
                         group.start_soon(self._run_one, index)
         finally:
-            await self.site.land()
+            await self.child_calls.deliver()
         if self._exceeded is not None:
             raise self._exceeded
 
@@ -209,7 +209,7 @@ class ToolCalls:
             conversation=None if conversation is None else conversation.conversation,
             origin=origin,
             turn=self._turn,
-            site=self.site,
+            child_calls=self.child_calls,
             index=index,
             deps=self._turn.deps,
         )

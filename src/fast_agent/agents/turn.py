@@ -440,13 +440,13 @@ class Turn:
             life=life,
             turn=context,
             budget=self._budget,
-            site=ChildCallBatch(
+            child_calls=ChildCallBatch(
                 draft.draft(), self._warn, concurrent=concurrent, conversation=context.conversation
             ),
         )
         draft.append(answer)
         await running.run()
-        life.adopted += running.site.adopted
+        life.external_messages += running.child_calls.external_messages
         results = Message("user", tool_results=running.results())
         await self._hooked("after_tool_call", results, draft.history)
         self._running = None
@@ -566,7 +566,7 @@ class Turn:
         if self._running is not None:
             life = self._life
             life.draft.append(Message("user", tool_results=self._running.results()))
-            life.adopted += self._running.site.adopted
+            life.external_messages += self._running.child_calls.external_messages
 
 
 _SHORTENED: Final = (

@@ -61,7 +61,7 @@ class TurnContext:
     depth: int = 0
     parent_call_id: str | None = None
     correlation_id: str | None = None
-    charges: Charges | None = None
+    charges: OpenCallMeters | None = None
     transcript: CumulativeTranscript | None = None
     journal: Journal | None = None
     conversation: SharedConversation | None = None
@@ -114,7 +114,7 @@ class TurnContext:
         return replace(self, conversation=own.conversation)
 
 
-class Charges:
+class OpenCallMeters:
     """Usage meters of open server-tool calls, which sampling requests are charged to."""
 
     __slots__ = ("_open",)

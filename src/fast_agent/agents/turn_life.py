@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from fast_agent.agents.events import Event
-    from fast_agent.agents.journal import MemoryRecord, TurnJournal
+    from fast_agent.agents.journal import HistoryWriter, TurnJournal
     from fast_agent.agents.memory import Memory
     from fast_agent.agents.steering import Steering
     from fast_agent.agents.turn_context import TurnContext
@@ -83,16 +83,26 @@ class NullTurnJournal:
         """Record the result of a call."""
 
     async def end(
-        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+        self,
+        stop_reason: str,
+        history: History,
+        *,
+        kept: bool,
+        external_messages: Sequence[Message] = (),
     ) -> None:
         """Record the end of the turn."""
 
-    async def end_quietly(
-        self, stop_reason: str, history: History, *, kept: bool, adopted: Sequence[Message] = ()
+    async def end_best_effort(
+        self,
+        stop_reason: str,
+        history: History,
+        *,
+        kept: bool,
+        external_messages: Sequence[Message] = (),
     ) -> None:
         """Record the end of a turn that is failing."""
 
-    async def dropped(self, stop_reason: str) -> None:
+    async def record_failure(self, stop_reason: str) -> None:
         """Record that the turn left nothing."""
 
 
@@ -117,7 +127,7 @@ class TurnLife:
         notify: Notifies it.
         draft: The conversation with what the turn added so far.
         start: The index of the turn's first message in it.
-        adopted: Messages of children that follow the turn in its agent's conversation.
+        external_messages: Messages of children that follow the turn in its agent's conversation.
         own: What the agent itself used in the turn.
         meters: What a model request of the agent is charged to.
         context: Where the turn stands.
@@ -137,9 +147,9 @@ class TurnLife:
         "_limited",
         "_listener",
         "_memory",
-        "adopted",
         "context",
         "draft",
+        "external_messages",
         "is_heard",
         "is_settled",
         "journal",
@@ -183,13 +193,13 @@ class TurnLife:
         self.meters = (self.own, own, self._limited, *context.meters)
         self.context = context
         self.steering = steering if context.steering is None else context.steering
-        self.adopted: list[Message] = []
+        self.external_messages: list[Message] = []
         self.keeps_failure = False
         self.trims = False
         self.is_settled = False
         self.journal = self._open_journal(memory.record)
 
-    def _open_journal(self, record: MemoryRecord | None) -> TurnJournal | NullTurnJournal:
+    def _open_journal(self, record: HistoryWriter | None) -> TurnJournal | NullTurnJournal:
         context = self.context
         if context.journal is None:
             return NO_JOURNAL
@@ -273,7 +283,9 @@ class TurnLife:
         said = self._settle()
         reason = stop_reason or answer.stop_reason or "endTurn"
         draft = self.draft
-        await self.journal.end(reason, draft.history, kept=self._is_kept, adopted=self.adopted)
+        await self.journal.end(
+            reason, draft.history, kept=self._is_kept, external_messages=self.external_messages
+        )
         if self._held is not None:
             self._notify_held()
         own, tree = self.usages()
@@ -286,7 +298,7 @@ class TurnLife:
             said,
             structured,
             workflow,
-            tuple(self.adopted),
+            tuple(self.external_messages),
             draft.use,
         )
 
@@ -337,9 +349,11 @@ class TurnLife:
         with CancelScope(shield=True):
             if self.is_settled:
                 history, kept = self.draft.history, self._is_kept
-                await self.journal.end_quietly(reason, history, kept=kept, adopted=self.adopted)
+                await self.journal.end_best_effort(
+                    reason, history, kept=kept, external_messages=self.external_messages
+                )
             else:
-                await self.journal.dropped(reason)
+                await self.journal.record_failure(reason)
         if self.is_settled and self.journal.ended:
             self._notify_held()
         self.notify(TurnFinished, reason, None, *self.usages(), error)
@@ -365,11 +379,11 @@ class TurnLife:
         transcript = self.context.transcript
         if transcript is not None:
             transcript.append(Entry(origin.agent, origin.turn_id, origin.parent_call_id, said))
-        if self.adopted:
+        if self.external_messages:
             draft = draft.draft()
             behind = len(draft.history)
-            draft.append_block(self.adopted)
-            self.adopted = list(draft.history[behind:])
+            draft.append_block(self.external_messages)
+            self.external_messages = list(draft.history[behind:])
         self._is_kept = self._memory.keep(self._base, draft)
         return said
 

@@ -156,7 +156,8 @@ class TurnResult:
         messages: Every message of the turn, the user's first.
         structured: The value of a structured answer, or None.
         workflow: What a workflow did on the way, as its type describes it; None for an agent.
-        adopted: Messages of children that were put into the agent's conversation behind the turn's.
+        external_messages: Messages of children that follow the turn in the agent's
+            conversation.
         context: How full the context window was at the answer; None for a workflow.
     """
 
@@ -168,7 +169,7 @@ class TurnResult:
     messages: tuple[Message, ...]
     structured: object = None
     workflow: JsonObject | None = None
-    adopted: tuple[Message, ...] = ()
+    external_messages: tuple[Message, ...] = ()
     context: ContextUse | None = None
 
     @property

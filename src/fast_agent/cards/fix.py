@@ -30,7 +30,7 @@ class FixReport:
     """
 
     changed: tuple[str, ...]
-    mended: tuple[Diagnostic, ...]
+    fixed: tuple[Diagnostic, ...]
     left: tuple[Diagnostic, ...]
 
 
@@ -56,16 +56,16 @@ def apply_fixes(diagnostics: Iterable[Diagnostic], *, root: Path | None = None) 
         if problem.fix is not None and problem.path and "://" not in problem.path:
             by_path.setdefault(problem.path, []).append(problem)
     changed: list[str] = []
-    mended: set[int] = set()
+    fixed: set[int] = set()
     for path, problems in by_path.items():
-        done = _mend_file((root or Path()) / path, problems)
+        done = _fix_file((root or Path()) / path, problems)
         if done:
             changed.append(path)
-            mended.update(map(id, done))
+            fixed.update(map(id, done))
     return FixReport(
         changed=tuple(changed),
-        mended=tuple(problem for problem in found if id(problem) in mended),
-        left=tuple(problem for problem in found if id(problem) not in mended),
+        fixed=tuple(problem for problem in found if id(problem) in fixed),
+        left=tuple(problem for problem in found if id(problem) not in fixed),
     )
 
 
@@ -105,18 +105,18 @@ def fix_text(text: str, diagnostics: Iterable[Diagnostic]) -> tuple[str, list[Di
     return "".join([*parts, text[at:]]), done
 
 
-def _mend_file(file: Path, problems: Sequence[Diagnostic]) -> list[Diagnostic]:
+def _fix_file(file: Path, problems: Sequence[Diagnostic]) -> list[Diagnostic]:
     try:
         data = file.read_bytes()
         text = data.removeprefix(_BOM).decode()
     except (OSError, ValueError):
         return []
-    mended, done = _checked(file, text, problems)
-    if not done or mended == text:
+    fixed, done = _checked(file, text, problems)
+    if not done or fixed == text:
         return []
     mark = _BOM if data.startswith(_BOM) else b""
     try:
-        write_atomic(file, mark + mended.encode())
+        write_atomic(file, mark + fixed.encode())
     except OSError as error:
         reason = os_reason(error)
         raise CardError(f"cannot write `{file}`: {reason}") from error

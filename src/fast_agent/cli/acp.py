@@ -12,7 +12,7 @@ import click
 from fast_agent.acp.restart_state import RestartState
 from fast_agent.cli import options, wanted
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
-from fast_agent.cli.faults import Faults
+from fast_agent.cli.faults import ErrorCollector
 from fast_agent.cli.log import show_log
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @frozen(kw_only=True)
-class Editing(DumpOptions):
+class AcpCommand(DumpOptions):
     """The options of `fast-agent acp`, and what it does with them."""
 
     agent: str | None
@@ -43,7 +43,7 @@ class Editing(DumpOptions):
         handover = RestartState.taken(
             os.environ
         )  # before the program takes its environment from there
-        with Faults() as faults:
+        with ErrorCollector() as faults:
             program = self.program(faults)
         if wants_dump(self):
             dump_agents(program, self)
@@ -113,4 +113,4 @@ def command(**options: Any) -> None:
     The editor starts and stops this command. Each agent is a mode. Shell commands, file changes and
     tools that a card lists under `confirm` need the user's permission.
     """
-    Editing(**options).run()
+    AcpCommand(**options).run()

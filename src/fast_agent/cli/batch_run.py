@@ -19,7 +19,7 @@ import click
 
 from fast_agent.cli import wanted
 from fast_agent.cli.card_options import CardOptions
-from fast_agent.cli.faults import Faults
+from fast_agent.cli.faults import ErrorCollector
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart, standard_output
 from fast_agent.cli.report import report_error
@@ -117,7 +117,7 @@ class BatchCommand(CardOptions):
         show_log(quiet=self.quiet)
         shape: OutputShape | None = None
         items: list[Item] = []
-        with Faults() as faults:
+        with ErrorCollector() as faults:
             program = self.program(faults)
             with faults.kept():
                 self._check_allowed()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.agent_config import FileAccess
-    from fast_agent.cli.faults import Faults
+    from fast_agent.cli.faults import ErrorCollector
 
 
 @frozen(kw_only=True)
@@ -40,7 +40,7 @@ class CardOptions:
     config_path: Path | None
     quiet: bool
 
-    def program(self, faults: Faults) -> FastAgent:
+    def program(self, faults: ErrorCollector) -> FastAgent:
         """Read the configuration, load the cards and check what else the options name.
 
         Args:

@@ -53,7 +53,7 @@ class CheckReport:
     changed: tuple[str, ...] = ()
 
 
-class Checking:
+class CardCheck:
     """A check of some paths.
 
     Args:
@@ -80,7 +80,7 @@ class Checking:
             diagnostics.update(dict.fromkeys(report.diagnostics))
         return CheckReport(tuple(cards), tuple(diagnostics))
 
-    def mend(self, report: CheckReport) -> CheckReport:
+    def apply_fixes(self, report: CheckReport) -> CheckReport:
         """Write fixes into the files until none is left, and check again.
 
         Raises:
@@ -236,10 +236,10 @@ def command(
     from fast_agent.diagnostics.rules import NO_CARDS
     from fast_agent.text.visible import visible
 
-    checking = Checking(paths, multi_card=multi_card, config_path=config_path)
+    checking = CardCheck(paths, multi_card=multi_card, config_path=config_path)
     report = checking.run()
     if fix:
-        report = checking.mend(report)
+        report = checking.apply_fixes(report)
         for path in report.changed:
             standard_error().line(f"mended {visible(str(path))}")
     if output == "json":

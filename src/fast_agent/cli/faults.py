@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Faults:
+class ErrorCollector:
     """Gathers errors: `with Faults() as faults:`, and each step in `with faults.kept():`.
 
     At the end of the block a single error is raised as it is, and so is the last one where all are

@@ -47,7 +47,7 @@ def plan_by_formula(p: float, steps: int, target: float | None, valid: float | N
 
 
 @frozen(kw_only=True)
-class Measuring:
+class PlanCommand:
     """The options of `fast-agent maker plan CARD`, and what it does with them."""
 
     cards: tuple[str, ...]
@@ -241,5 +241,5 @@ def plan(
     elif valid is not None:
         raise click.UsageError("--valid goes with --p; of cards it is measured")
     else:
-        facts = Measuring(cards=cards, step_count=step_count, target=target, **asked).run()
+        facts = PlanCommand(cards=cards, step_count=step_count, target=target, **asked).run()
     standard_output().write(render(facts, output))

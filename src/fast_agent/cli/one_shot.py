@@ -12,7 +12,7 @@ import click
 
 from fast_agent.cli import wanted
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
-from fast_agent.cli.faults import Faults
+from fast_agent.cli.faults import ErrorCollector
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart
 from fast_agent.cli.report import report_note
@@ -92,7 +92,7 @@ class GoCommand(DumpOptions):
         if self._compared:
             self = replace(self, model=self._compared[0])  # noqa: PLW0642 (all are checked below)
         show_log(quiet=self.quiet)
-        with Faults() as faults:
+        with ErrorCollector() as faults:
             try:
                 program = self.program(faults)
             except _NothingApprovedError:

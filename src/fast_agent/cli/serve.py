@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from fast_agent.cli import options, wanted
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
-from fast_agent.cli.faults import Faults
+from fast_agent.cli.faults import ErrorCollector
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import standard_error
 from fast_agent.cli.report import report_note
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.serve.agent_scopes import InstanceScope
-    from fast_agent.serve.agent_server import Served
+    from fast_agent.serve.agent_server import ServedResources
     from fast_agent.serve.http_access import HttpSettings
 
 
@@ -59,7 +59,7 @@ class ServeCommand(DumpOptions):
         self._check_usage()
         show_log(quiet=self.quiet)
         http = beside = None
-        with Faults() as faults:
+        with ErrorCollector() as faults:
             program = self.program(faults)
             with faults.kept():
                 _check_directories("--allow-load", self.allow_load)
@@ -81,7 +81,9 @@ class ServeCommand(DumpOptions):
         self.load_cards(program)
         program.admission.require_some(program.names())
 
-    def _serve(self, program: FastAgent, http: HttpSettings | None, beside: Served | None) -> None:
+    def _serve(
+        self, program: FastAgent, http: HttpSettings | None, beside: ServedResources | None
+    ) -> None:
         import gc
         from functools import partial
 
@@ -144,19 +146,19 @@ class ServeCommand(DumpOptions):
         settings.check()
         return settings
 
-    def _beside(self) -> Served | None:
+    def _beside(self) -> ServedResources | None:
         from fast_agent.resources.roots import ResourceRoots
 
         _check_directories("--skills", self.skills)
         roots = ResourceRoots(skills=self.skills, guide=self.guide, internal=self.internal)
         if roots.empty:
             return None
-        from fast_agent.serve.agent_server import Served
+        from fast_agent.serve.agent_server import ServedResources
 
         opened = roots.open(
             report=lambda found: report_note(f"{found.severity}: {found.path}: {found.message}")
         )
-        return Served(opened.catalog, opened.additions)
+        return ServedResources(opened.catalog, opened.additions)
 
 
 def _check_directories(option: str, named: tuple[str, ...]) -> None:

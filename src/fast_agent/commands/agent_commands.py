@@ -151,7 +151,7 @@ _CHOSEN_BY: Mapping[str, str] = MappingProxyType(
 
 async def _system(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    setup = controller.thinker().setup
+    setup = controller.require_llm_agent().setup
     # Servers are opened first: their instructions stand in the prompt.
     await setup.tools.table()
     text = await setup.render()
@@ -186,7 +186,7 @@ def _known(name: str, controller: ConversationController) -> Card:
 
 async def _context(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    agent = controller.thinker()
+    agent = controller.require_llm_agent()
     setup, conversation = agent.setup, agent.conversation
     tools = await setup.tools.table(reads_results=conversation.has_cut)
     parts = parts_of(await setup.render(), tools.specs, conversation.view)

@@ -130,7 +130,7 @@ class ConversationController:
             self.program.admission.require(name)
         return self.app.agent(name, self.conversation)
 
-    def thinker(self) -> LlmAgent:
+    def require_llm_agent(self) -> LlmAgent:
         """Return the current agent, if it asks a model itself.
 
         Raises:

@@ -52,7 +52,7 @@ async def _clear(arguments: Arguments, controller: ConversationController) -> Co
 
 
 async def _compact(arguments: Arguments, controller: ConversationController) -> CommandResult:
-    agent = controller.thinker()
+    agent = controller.require_llm_agent()
     compaction = await agent.compact(" ".join(arguments.words))
     shown = f":\n\n{compaction.summary}" if compaction.summary else ", in its provider's own form"
     return CommandResult(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 async def _tools(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    table = await controller.thinker().setup.tools.table()
+    table = await controller.require_llm_agent().setup.tools.table()
     lines = [
         f"`{tool.spec.name}` ({tool.server_name or tool.source})"
         + (f": {short(tool.spec.description)}" if tool.spec.description else "")

@@ -191,7 +191,7 @@ class StepExecutor:
                 deps=turn.deps,
                 origin=Origin(step.agent, step.turn_id, None),
                 turn=turn,
-                site=ChildCallBatch(Transcript(), log.warning, conversation=conversation),
+                child_calls=ChildCallBatch(Transcript(), log.warning, conversation=conversation),
                 index=0,
             )
             try:

@@ -70,7 +70,7 @@ class ImportedCard:
 
 
 @frozen(kw_only=True)
-class Surroundings:
+class ImportTarget:
     """What cards are imported into.
 
     Args:
@@ -88,13 +88,13 @@ class Surroundings:
     has_default: bool = False
 
 
-def assemble(files: Sequence[ForeignAgents], around: Surroundings) -> list[ImportedCard]:
+def assemble(files: Sequence[ForeignAgents], target: ImportTarget) -> list[ImportedCard]:
     """Make cards of the agents of some files.
 
     Args:
         files: The files. What becomes of the values that only all files together decide about, such
             as names of agents, is put down in them.
-        around: What they are imported into.
+        target: Where the cards go, and what is there already.
 
     Returns:
         The cards, each valid on its own and in the set.
@@ -102,16 +102,16 @@ def assemble(files: Sequence[ForeignAgents], around: Surroundings) -> list[Impor
     drafts = [draft for one in files for draft in one.drafts]
     drafts += _chains(files)
     _join_tasks(drafts)
-    names = _Names(around.taken)
+    names = _Names(target.taken)
     for draft in drafts:
         names.give(draft)
-    _choose_first(drafts, has_default=around.has_default)
+    _choose_first(drafts, has_default=target.has_default)
     for draft in drafts:
-        _resolve_servers(draft, around)
-        _resolve_skills(draft, around)
+        _resolve_servers(draft, target)
+        _resolve_skills(draft, target)
         draft.finish_tools()
     _resolve_agents(drafts)
-    return [_card(draft, names, around) for draft in drafts]
+    return [_card(draft, names, target) for draft in drafts]
 
 
 def _chains(files: Sequence[ForeignAgents]) -> list[Draft]:
@@ -208,12 +208,12 @@ def _choose_first(drafts: Sequence[Draft], *, has_default: bool) -> None:
         )
 
 
-def _resolve_servers(draft: Draft, around: Surroundings) -> None:
-    _find_tool_sets(draft, around)
+def _resolve_servers(draft: Draft, target: ImportTarget) -> None:
+    _find_tool_sets(draft, target)
     named: list[JsonValue] = []
     patterns: dict[str, JsonValue] = {}
     for name, tools in draft.servers.items():
-        server = _match(name, {*around.servers, *draft.own_servers})
+        server = _match(name, {*target.servers, *draft.own_servers})
         if server is None:
             _lose(
                 draft,
@@ -235,10 +235,10 @@ def _resolve_servers(draft: Draft, around: Surroundings) -> None:
         draft.values["tools"] = patterns
 
 
-def _find_tool_sets(draft: Draft, around: Surroundings) -> None:
+def _find_tool_sets(draft: Draft, target: ImportTarget) -> None:
     """Read an unknown tool that has the name of a server as all tools of the server."""
     for name, keys, unknown in draft.unknown_tools:
-        server = _match(name, {*around.servers, *draft.own_servers})
+        server = _match(name, {*target.servers, *draft.own_servers})
         if server is None:
             _lose(draft, unknown.message, keys, unknown.hint)
         else:
@@ -262,16 +262,16 @@ def _slug(name: str) -> str:
     return re.sub(r"[\W_]+", "-", name.casefold()).strip("-")
 
 
-def _resolve_skills(draft: Draft, around: Surroundings) -> None:
+def _resolve_skills(draft: Draft, target: ImportTarget) -> None:
     found: list[JsonValue] = []
     for name, keys in draft.skills:
-        places = (around.project / place / name for place in _SKILL_PLACES)
+        places = (target.project / place / name for place in _SKILL_PLACES)
         directory = next((place for place in places if (place / "SKILL.md").is_file()), None)
         if directory is None:
             hint = "name its directory under `skills` in the card"
             _lose(draft, f"no skill `{name}` is found beside the agents", keys, hint)
         else:
-            found.append(Path(os.path.relpath(directory, around.output)).as_posix())
+            found.append(Path(os.path.relpath(directory, target.output)).as_posix())
     if found:
         draft.values["skills"] = found
         told = "skills are loaded when a task calls for them, not at the start"
@@ -368,11 +368,11 @@ def _reaches(calls: Mapping[str, set[str]], start: str, goal: str) -> bool:
     return False
 
 
-def _card(draft: Draft, names: _Names, around: Surroundings) -> ImportedCard:
+def _card(draft: Draft, names: _Names, target: ImportTarget) -> ImportedCard:
     _drop_unknown(draft)
-    _move_paths(draft, around)
-    _add_prompt_files(draft, around)
-    _add_project(draft, around)
+    _move_paths(draft, target)
+    _add_prompt_files(draft, target)
+    _add_project(draft, target)
     text = card_text(draft)
     wrong = _wrong_fields(text, draft.name)
     while wrong.keys() & draft.values.keys():
@@ -393,7 +393,7 @@ def _drop_unknown(draft: Draft) -> None:
         _lose(draft, f"a card has no `{name}`, which this agent needs", draft.keys)
 
 
-def _move_paths(draft: Draft, around: Surroundings) -> None:
+def _move_paths(draft: Draft, target: ImportTarget) -> None:
     """Make the paths of a card lead from its new directory to where they led."""
     beside = os.path.dirname(draft.file.path)  # noqa: PTH120 - joined as text below
     for name in draft.values if draft.is_card else ():
@@ -401,7 +401,7 @@ def _move_paths(draft: Draft, around: Surroundings) -> None:
         if holds not in {"path", "function"}:
             continue
         old = draft.values[name]
-        moved = _moved(old, beside, around.output, is_function=holds == "function")
+        moved = _moved(old, beside, target.output, is_function=holds == "function")
         if moved != old:
             draft.values[name] = moved
             told = f"the paths of `{name}` start at the new place of the card"
@@ -423,21 +423,21 @@ def _moved(value: JsonValue, beside: str, output: Path, *, is_function: bool) ->
     return value if way == os.path.normpath(path) else f"{Path(way).as_posix()}{colon}{function}"
 
 
-def _add_prompt_files(draft: Draft, around: Surroundings) -> None:
+def _add_prompt_files(draft: Draft, target: ImportTarget) -> None:
     beside = Path(draft.file.path).parent
     for name, keys in draft.prompt_files:
         path = beside / name
-        inside = path.resolve().is_relative_to(around.project.resolve())
+        inside = path.resolve().is_relative_to(target.project.resolve())
         if inside and path.is_file() and "}" not in name:
-            place = path.resolve().relative_to(around.project.resolve()).as_posix()
+            place = path.resolve().relative_to(target.project.resolve()).as_posix()
             draft.appended.append(f"{{{{file:{place}}}}}")
         else:
             _lose(draft, f"`{name}` is not a file of the project", keys, "write `{{file:PATH}}`")
 
 
-def _add_project(draft: Draft, around: Surroundings) -> None:
+def _add_project(draft: Draft, target: ImportTarget) -> None:
     """Add the instructions of its project to an agent whose tool does so, if there are any."""
-    there = [name for name in PROJECT_FILES if (around.project / name).is_file()]
+    there = [name for name in PROJECT_FILES if (target.project / name).is_file()]
     if draft.has_project and there:
         draft.appended.append("{{projectInstructions}}")
         message = (

@@ -15,7 +15,7 @@ from fast_agent.config.find import CONFIG_NAMES
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.errors import CardError
-from fast_agent.formats.assembly import ImportedCard, Surroundings, assemble, file_name_of
+from fast_agent.formats.assembly import ImportedCard, ImportTarget, assemble, file_name_of
 from fast_agent.formats.detection import FORMATS, foreign_files, is_agent_place
 from fast_agent.formats.reading import ForeignAgents, read_foreign
 from fast_agent.text.frozen import frozen
@@ -111,14 +111,14 @@ def plan_import(
     servers += _servers_beside(plan, project, choice)
     plan.servers = add_servers(there, _first_of_each(servers))
     old = load_cards([output], optional=[output]).cards if output.is_dir() else ()
-    around = Surroundings(
+    target = ImportTarget(
         output=output,
         project=project,
         servers=(*known_servers(there), *(server.name for server in servers)),
         taken=[one.config.name for one in old if not _is_own_file(one.path, one.config.name)],
         has_default=False,
     )
-    plan.cards = assemble(plan.files, around)
+    plan.cards = assemble(plan.files, target)
     return plan
 
 

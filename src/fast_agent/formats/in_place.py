@@ -10,7 +10,7 @@ from fast_agent.cards.load import ForeignCard
 from fast_agent.config.home import is_foreign_place
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import OPEN_TOOLS, SKIPPED_FOREIGN
-from fast_agent.formats.assembly import Surroundings, assemble
+from fast_agent.formats.assembly import ImportTarget, assemble
 from fast_agent.formats.detection import foreign_files
 from fast_agent.formats.reading import ForeignAgents, read_foreign
 from fast_agent.text.frozen import frozen
@@ -59,10 +59,10 @@ class AgentsInPlace:
                 agents[file] = found
             else:
                 yield file, ForeignCard(None, _skipped(source.path, found))
-        around = Surroundings(
+        target = ImportTarget(
             output=Path(folder), project=Path(folder).parent.parent, servers=self.servers
         )
-        made = {card.draft.file.path: card.text for card in assemble([*agents.values()], around)}
+        made = {card.draft.file.path: card.text for card in assemble([*agents.values()], target)}
         for file, found in agents.items():
             shown = sources[file].path
             notes = tuple([_in_place(one, shown) for one in found.file.diagnostics()])

@@ -413,7 +413,7 @@ class ConnectionLostError(ToolError):
 R = TypeVar("R", bound="CacheableResult")
 
 
-class Asked(Protocol):
+class ListingSource(Protocol):
     """What lists are asked of: a `Connection`."""
 
     @property
@@ -445,7 +445,7 @@ class Catalog:
     """
 
     def __init__(
-        self, connection: Asked, clock: Callable[[], float], sizes: ToolSizes | None = None
+        self, connection: ListingSource, clock: Callable[[], float], sizes: ToolSizes | None = None
     ) -> None:
         self._connection = connection
         self._sizes = sizes

@@ -146,7 +146,7 @@ class StepModel:
             lambda given: response_to_json(given, heard), lambda value: _read(value, on_delta)
         )
 
-        def hear(delta: Delta) -> None:
+        def on_part(delta: Delta) -> None:
             heard.append(delta)
             if on_delta is not None:
                 on_delta(delta)
@@ -156,7 +156,7 @@ class StepModel:
         async def work() -> ModelResponse:
             nonlocal ran
             ran = True
-            return await self._model.request(request, None if on_delta is None else hear)
+            return await self._model.request(request, None if on_delta is None else on_part)
 
         asked = model_question(place.steps.parts, self.name, request)
         try:

@@ -149,7 +149,7 @@ class CardRoot:
         """Whether it is a directory now."""
         return not self.remote and os.path.isdir(self.path)  # noqa: PTH112
 
-    def look(self) -> bool:
+    def scan(self) -> bool:
         """Read again what changed since it was last read; an address is not asked again.
 
         Returns:

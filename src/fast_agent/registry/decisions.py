@@ -114,7 +114,7 @@ class Decisions:
         known = set(self._told)
         yield from (line for line in self.lines() if line not in known)
 
-    def tell(self, line: str, *, waits: bool = False) -> None:
+    def notify(self, line: str, *, waits: bool = False) -> None:
         """Log a line, once.
 
         Args:
@@ -131,7 +131,7 @@ class Decisions:
     def tell_of_skill(self, line: str) -> None:
         """Log a line about a skill that is left out, once until an approval lets it act."""
         self._told_of_skills.add(line)
-        self.tell(line, waits=True)
+        self.notify(line, waits=True)
 
     def _lines(self) -> Iterator[str]:
         yield from self._gate.home_lines()
@@ -366,7 +366,7 @@ class Decisions:
         if not self.may_ask:
             waiting = {one.line for one in self._left_out()}
             for line in self._lines():
-                self.tell(line, waits=line in waiting)
+                self.notify(line, waits=line in waiting)
 
     def _decide_sets(self, *, may_ask: bool, keep: bool) -> None:
         for path in self._expected.paths():

@@ -29,7 +29,7 @@ Roots: TypeAlias = Mapping[str, tuple[Card, ...]]
 
 
 @frozen
-class Additions:
+class AttachedTools:
     """What an agent was given at run time, over its card.
 
     Args:
@@ -42,7 +42,7 @@ class Additions:
     servers: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
 
-    def with_more(self, roots: Iterable[str], servers: Iterable[str]) -> Additions:
+    def with_more(self, roots: Iterable[str], servers: Iterable[str]) -> AttachedTools:
         """Return these and more; nothing is held twice."""
         return replace(
             self,
@@ -65,7 +65,7 @@ class Additions:
 
 
 def with_additions(
-    roots: Roots, added: Mapping[str, Additions], before: Mapping[str, Card]
+    roots: Roots, added: Mapping[str, AttachedTools], before: Mapping[str, Card]
 ) -> tuple[tuple[Card, ...], list[Diagnostic]]:
     """Return all cards with their additions.
 
@@ -104,7 +104,7 @@ def with_additions(
     return tuple(cards), lost
 
 
-def _agents_of(own: Additions, roots: Roots) -> Iterable[str]:
+def _agents_of(own: AttachedTools, roots: Roots) -> Iterable[str]:
     yield from own.agents
     for root in own.roots:
         yield from (card.config.name for card in roots.get(root, ()))
@@ -126,7 +126,7 @@ def _workless(card: Card) -> Diagnostic:
     )
 
 
-def _gone(card: Card, own: Additions, names: Collection[str]) -> Iterable[Diagnostic]:
+def _gone(card: Card, own: AttachedTools, names: Collection[str]) -> Iterable[Diagnostic]:
     for name in own.agents:
         if name not in names:
             yield Diagnostic(
@@ -161,7 +161,7 @@ class Snapshot:
     version: int
     load_set: LoadSet
     roots: Roots
-    added: Mapping[str, Additions]
+    added: Mapping[str, AttachedTools]
     remarks: Remarks = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[Diagnostic, ...] = ()
     changed_at: MappingProxyType[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -242,7 +242,7 @@ class Registry:
             if receiver is not None:
                 _see_that_it_calls(receiver, roots, tools)
             name = receiver or _receiver(roots, tools, both)
-            added[name] = added.get(name, Additions()).with_more(tools, servers)
+            added[name] = added.get(name, AttachedTools()).with_more(tools, servers)
         self._swap(roots, added, loads)
         names = [card.config.name for load in loads.values() for card in load.cards]
         return tuple(dict.fromkeys(names))
@@ -336,7 +336,7 @@ class Registry:
         new = tuple(name for name in wanted if name != receiver and name not in has)
         if new:
             added = dict(before.added)
-            own = added.get(receiver, Additions())
+            own = added.get(receiver, AttachedTools())
             added[receiver] = replace(own, agents=(*own.agents, *new))
             self._swap(before.roots, added)
         return new
@@ -356,7 +356,7 @@ class Registry:
     def _swap(
         self,
         roots: Roots,
-        added: Mapping[str, Additions],
+        added: Mapping[str, AttachedTools],
         loads: Mapping[str, CardLoad] = MappingProxyType({}),
         touched: Collection[str] = (),
     ) -> None:

@@ -154,7 +154,7 @@ class Reloader:
         """
         with self._lock:
             before = self._registry.snapshot
-            moved = [root.look() for root in self._roots.values()]
+            moved = [root.scan() for root in self._roots.values()]
             touched = self._inputs.touched()
             again = anew or (self._admission is not None and self._admission.moved())
             if not any(moved) and not touched and not again and not (retry and self._refused):

@@ -29,7 +29,7 @@ StartWatch: TypeAlias = "Callable[[Sequence[str], Callable[[], None]], Callable[
 once it watches and after each burst of changes. Returns a function that stops it."""
 
 
-class Following:
+class Subscriptions:
     """The sessions of a service and what they follow.
 
     Args:
@@ -166,7 +166,7 @@ class Following:
             session.listens[request_id] = listen
             self._settle()
 
-    def unlisten(self, session: Session, request_id: int | str) -> bool:
+    def close_stream(self, session: Session, request_id: int | str) -> bool:
         """End a stream that the client cancelled.
 
         Returns:
@@ -210,7 +210,7 @@ class Following:
             )
         if change:
             for session in self.sessions:
-                session.tell(change)
+                session.notify(change)
             self.bus.publish(change)
         return change
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from fast_agent.errors import ResourceError
 from fast_agent.resources.answer import EMPTY, Answer
 from fast_agent.resources.era import MODERN_VERSIONS
-from fast_agent.resources.following import Following
+from fast_agent.resources.following import Subscriptions
 from fast_agent.resources.opening import admit, negotiate, unknown_method
 from fast_agent.resources.paging import page
 from fast_agent.resources.problem import bad_params, shown
@@ -78,7 +78,7 @@ class ResourceService:
         self.info = info
         self.additions = tuple(additions)
         prompts = any("prompts" in addition.capabilities for addition in self.additions)
-        self.following = Following(catalog, watch, self._tools_json, prompts=prompts)
+        self.following = Subscriptions(catalog, watch, self._tools_json, prompts=prompts)
         self._methods: dict[str, Method] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
@@ -193,7 +193,7 @@ class ResourceService:
         if method == "notifications/cancelled":
             request_id = params.get("requestId")
             if isinstance(request_id, (int, str)):
-                self.following.unlisten(session, request_id)
+                self.following.close_stream(session, request_id)
 
     def log(self, level: str, message: str) -> None:
         """Send a log message to clients that set a logging level, such as about a skill left out.

@@ -80,7 +80,7 @@ class Session:
         """Whether any change would be notified to this client."""
         return bool(self.subscriptions or self.listens or self.lists_shown)
 
-    def tell(self, change: Change) -> None:
+    def notify(self, change: Change) -> None:
         """Send the notifications of a change that this client asked for."""
         uris = sorted(uri.text for uri in change.updated)
         if self.lists_shown:

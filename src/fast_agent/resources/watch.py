@@ -207,12 +207,12 @@ class _Poll:
         self._deep = deep
         self._stopped = stopped
         self._pause = _POLL
-        self._state = self._look()
+        self._state = self._scan()
 
     def wait(self, seconds: float | None) -> bool:
         end = None if seconds is None else monotonic() + seconds
         while not self._stopped.wait(self._pause if seconds is None else min(self._pause, seconds)):
-            state = self._look()
+            state = self._scan()
             changed, self._state = state != self._state, state
             if changed:
                 return True
@@ -220,7 +220,7 @@ class _Poll:
                 return False
         return False
 
-    def _look(self) -> dict[str, tuple[int, int, int]]:
+    def _scan(self) -> dict[str, tuple[int, int, int]]:
         begun = monotonic()
         state: dict[str, tuple[int, int, int]] = {}
         for path, status in _tree(self._places, deep=self._deep):

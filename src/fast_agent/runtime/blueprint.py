@@ -132,7 +132,7 @@ class LlmBlueprint:
         brought = own_tools(config, context.settings, options)
         self._fixed: tuple[Tool, ...] = (
             *(functions.tools if functions else ()),
-            *(options.kit(config, brought) if options.kit else brought),
+            *(options.tool_transform(config, brought) if options.tool_transform else brought),
             *(context.documents().tools if config.resource_tools else ()),
             *tools,
         )
@@ -304,16 +304,16 @@ class LlmBlueprint:
         """Yield the tools of an instance's children, with their own limits."""
         if self._children is None:
             self._children = tuple(self._child_tools())
-        from fast_agent.agents.agent_tool import Crew
+        from fast_agent.agents.agent_tool import ChildCallLimits
 
-        crew = Crew(self._config, self._context.options.max_depth)
+        crew = ChildCallLimits(self._config, self._context.options.max_depth)
         return (replace(tool, crew=crew) for tool in self._children)
 
     def _child_tools(self) -> Iterator[AgentTool]:
         config, context = self._config, self._context
-        from fast_agent.agents.agent_tool import Crew, agent_tool
+        from fast_agent.agents.agent_tool import ChildCallLimits, agent_tool
 
-        crew = Crew(config, context.options.max_depth)
+        crew = ChildCallLimits(config, context.options.max_depth)
         for name in dict.fromkeys(config.agents):
             child, route = context.cards[name].config, context.histories.route(config, name)
             yield agent_tool(child, partial(context.clone, name), crew, route)

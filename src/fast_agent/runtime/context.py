@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.child_history import ChildHistories
     from fast_agent.agents.runtime_options import RuntimeOptions
-    from fast_agent.agents.turn_context import Charges, TurnContext
+    from fast_agent.agents.turn_context import OpenCallMeters, TurnContext
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fast_agent.prompt.url_text import UrlTexts
     from fast_agent.resources.provider import Provider
     from fast_agent.tools.function_loader import FunctionLoader
-    from fast_agent.tools.resource_tools import ResourceShelf
+    from fast_agent.tools.resource_tools import DocumentLookup
     from fast_agent.tools.skill_gate import SkillGate
 
     NewModel = Callable[[str, str | None], Model]
@@ -104,7 +104,7 @@ class RuntimeContext:
     pool: ServerPool | NullPool
     urls: UrlTexts
     loader: OnDemand[FunctionLoader]
-    documents: OnDemand[ResourceShelf]
+    documents: OnDemand[DocumentLookup]
     turn: TurnContext
     wanted_model: Callable[[str], str | None]
     clone: Callable[[str, Iterable[Message] | None], Agent]
@@ -218,16 +218,16 @@ def new_loader(options: RuntimeOptions) -> OnDemand[FunctionLoader]:
     return OnDemand(make)
 
 
-def new_documents(settings: Settings, options: RuntimeOptions) -> OnDemand[ResourceShelf]:
+def new_documents(settings: Settings, options: RuntimeOptions) -> OnDemand[DocumentLookup]:
     """Return the documents that resource tools look up."""
 
-    def make() -> ResourceShelf:
+    def make() -> DocumentLookup:
         from fast_agent.resources.catalog import Catalog
         from fast_agent.resources.internal.provider import InternalProvider
-        from fast_agent.tools.resource_tools import ResourceShelf
+        from fast_agent.tools.resource_tools import DocumentLookup
 
         providers = (InternalProvider(), *_guides(settings), *options.providers)
-        return ResourceShelf(Catalog(providers))
+        return DocumentLookup(Catalog(providers))
 
     return OnDemand(make)
 
@@ -256,7 +256,7 @@ def new_pool(
     configs: Collection[AgentConfig],
     sampler: AgentSampler,
     *,
-    grows: bool,
+    allow_new_servers: bool,
 ) -> ServerPool | NullPool:
     """Return all MCP servers; the null pool where no card can have any.
 
@@ -265,9 +265,9 @@ def new_pool(
         options: The options of the program.
         configs: The agents there are at first.
         sampler: Answers what servers ask of models.
-        grows: Whether cards that come later may bring servers.
+        allow_new_servers: Whether cards that come later may bring servers.
     """
-    if not (grows or any(config.servers or config.mcp_connect for config in configs)):
+    if not (allow_new_servers or any(config.servers or config.mcp_connect for config in configs)):
         return NullPool()
     from fast_agent.config.home import home_directory
     from fast_agent.mcp.client_side import ClientSide
@@ -327,7 +327,7 @@ class AgentSampler:
         charges: Knows the agent's turn, which is charged and whose limits hold.
     """
 
-    def __init__(self, new_model: NewModel, charges: Charges) -> None:
+    def __init__(self, new_model: NewModel, charges: OpenCallMeters) -> None:
         self._new_model = new_model
         self._charges = charges
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.runtime.context import RuntimeContext
 
 
-class EditionCards(Mapping[str, "Card"]):
+class GenerationCards(Mapping[str, "Card"]):
     """The cards of an edition, also after it went over to a later one.
 
     Blueprints live as long as their agents do not change; with the cards themselves, each would
@@ -33,7 +33,7 @@ class EditionCards(Mapping[str, "Card"]):
 
     __slots__ = ("_edition",)
 
-    def __init__(self, edition: Edition) -> None:
+    def __init__(self, edition: CardGeneration) -> None:
         self._edition = edition
 
     def __getitem__(self, name: str) -> Card:
@@ -46,7 +46,7 @@ class EditionCards(Mapping[str, "Card"]):
         return len(self._edition.load_set.cards)
 
 
-class Edition:
+class CardGeneration:
     """The cards at one time, and their blueprints.
 
     Blueprints keep the edition they were made in, so that an agent whose turn is under way finds
@@ -71,7 +71,7 @@ class Edition:
         self.load_set = load_set
         self._builders = builders
         self._blueprints = dict(blueprints)
-        cards = EditionCards(self)
+        cards = GenerationCards(self)
         self.context = replace(context, cards=cards, clone=self.clone)
 
     def card(self, name: str) -> Card:
@@ -113,7 +113,7 @@ class Edition:
 
     def after(
         self, load_set: LoadSet, changed: Collection[str], context: RuntimeContext
-    ) -> Edition:
+    ) -> CardGeneration:
         """Make the edition that follows.
 
         What was needed before is made anew at once, so that a card that cannot be run is found
@@ -132,13 +132,13 @@ class Edition:
             for name, blueprint in self._blueprints.items()
             if name in load_set.cards and name not in changed
         }
-        edition = Edition(load_set, context, self._builders, kept)
+        edition = CardGeneration(load_set, context, self._builders, kept)
         for name in self._blueprints:
             if name in load_set.cards and name in changed:
                 edition.blueprint(name)
         return edition
 
-    def become(self, newest: Edition) -> None:
+    def upgrade_to(self, newest: CardGeneration) -> None:
         """Go over to a later edition, once no turn needs what this one alone has."""
         self.load_set = newest.load_set
         self.context = newest.context

@@ -18,7 +18,7 @@ from fast_agent.agents.conversation import Conversation
 from fast_agent.agents.events import log_warnings
 from fast_agent.agents.live_agent import LiveAgent
 from fast_agent.agents.runtime_options import RuntimeOptions, through_steps
-from fast_agent.agents.turn_context import Charges, TurnContext
+from fast_agent.agents.turn_context import OpenCallMeters, TurnContext
 from fast_agent.cards.agent_config import NO_OVERRIDES
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.prompt.url_text import UrlTexts, fetch_text
@@ -33,7 +33,7 @@ from fast_agent.runtime.context import (
     server_specs,
     with_gate,
 )
-from fast_agent.runtime.edition import Edition, with_granted
+from fast_agent.runtime.edition import CardGeneration, with_granted
 from fast_agent.steps.steps import NULL_STEPS
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Runtime:
         options: The options of the program; None uses those of a plain program.
         builders: How cards are built, by type.
         turn: Where its turns stand when another agent started them; None at the top.
-        grows: Whether cards that come later may bring servers.
+        allow_new_servers: Whether cards that come later may bring servers.
         carrier: Has the turns of conversations run elsewhere; None runs them here.
     """
 
@@ -103,7 +103,7 @@ class Runtime:
         *,
         builders: Mapping[str, Builder] = BUILDERS,
         turn: TurnContext | None = None,
-        grows: bool = False,
+        allow_new_servers: bool = False,
         carrier: TurnCarrier | None = None,
     ) -> None:
         options = through_steps(options or RuntimeOptions())
@@ -116,16 +116,18 @@ class Runtime:
             deps=options.deps,
         )
         # What runs below an agent's turn was chosen by a model: it gets no more than its card says.
-        self._granted = options.granted if turn is None else ()
+        self._extra_servers = options.extra_servers if turn is None else ()
         load_set = self._with_granted(load_set, options)
         self._options = options
         self._carrier = carrier
         self._chosen: dict[str, str] = {}
         self._meter = Meter("session")
-        self._charges = Charges()
+        self._charges = OpenCallMeters()
         configs = [card.config for card in load_set.cards.values()]
         sampler = AgentSampler(self._sampling_model, self._charges)
-        self._pool = new_pool(settings, options, configs, sampler, grows=grows)
+        self._pool = new_pool(
+            settings, options, configs, sampler, allow_new_servers=allow_new_servers
+        )
         outer = replace(
             outer, meters=(self._meter, *outer.meters), charges=self._charges, conversation=None
         )
@@ -138,7 +140,7 @@ class Runtime:
             within=None if turn is None else turn.conversation,
         )
         self._conversations: WeakSet[Conversation] = WeakSet((self._conversation,))
-        self._former: list[list[Agent]] = []
+        self._retired: list[list[Agent]] = []
         self._waits = False
         self._stack = AsyncExitStack()
         context = RuntimeContext(
@@ -155,8 +157,8 @@ class Runtime:
             clone=self.clone,
             inner=partial(Runtime, builders=builders),
         )
-        self._edition = Edition(load_set, context, builders, {})
-        self._editions: WeakSet[Edition] = WeakSet((self._edition,))
+        self._edition = CardGeneration(load_set, context, builders, {})
+        self._editions: WeakSet[CardGeneration] = WeakSet((self._edition,))
         self._stack.callback(context.documents.close)
 
     async def __aenter__(self) -> Self:
@@ -312,18 +314,18 @@ class Runtime:
         for conversation, agents in zip(conversations, fresh, strict=True):
             former = conversation.take(agents, gone)
             if former:
-                self._former.append(former)
+                self._retired.append(former)
         self._pool.settle()
         await self._close_former()
-        if self._former and not self._waits:
+        if self._retired and not self._waits:
             self._waits = True
             self._pool.start_soon(self._wait_for_former)
 
     def _with_granted(self, load_set: LoadSet, options: RuntimeOptions) -> LoadSet:
-        if not self._granted:
+        if not self._extra_servers:
             return load_set
         return with_granted(
-            load_set, self._granted, () if options.barred is None else options.barred()
+            load_set, self._extra_servers, () if options.barred is None else options.barred()
         )
 
     async def _close_former(self) -> None:
@@ -331,11 +333,11 @@ class Runtime:
 
         One of them may yet be asked by another whose turn began before.
         """
-        idle = [group for group in self._former if all(agent.idle for agent in group)]
-        self._former = [group for group in self._former if group not in idle]
-        if not self._former:
+        idle = [group for group in self._retired if all(agent.idle for agent in group)]
+        self._retired = [group for group in self._retired if group not in idle]
+        if not self._retired:
             for edition in self._editions:
-                edition.become(self._edition)
+                edition.upgrade_to(self._edition)
             self._pool.close_retired()
         for group in idle:
             for agent in group:
@@ -345,7 +347,7 @@ class Runtime:
                     log.warning("%s", error.message)
 
     async def _wait_for_former(self) -> None:
-        while self._former:
+        while self._retired:
             await sleep(_LOOKS_EVERY)
             await self._close_former()
         self._waits = False
@@ -407,14 +409,14 @@ class Runtime:
         conversation = self._conversation if conversation is None else conversation
         caller, config = conversation.agent(parent), self._edition.card(parent).config
         route = self._edition.context.histories.route(config, child, wanted)
-        site = ChildCallBatch(caller.conversation, warn, conversation=conversation)
+        child_calls = ChildCallBatch(caller.conversation, warn, conversation=conversation)
         turn, clone = conversation.context, partial(self.clone, child)
         try:
-            return await call_child(clone, route, site, message, index=0, context=turn)
+            return await call_child(clone, route, child_calls, message, index=0, context=turn)
         finally:
-            await site.land()
-            if site.adopted:
-                caller.adopt(site.adopted)
+            await child_calls.deliver()
+            if child_calls.external_messages:
+                caller.add_external(child_calls.external_messages)
 
     def model_of(self, name: str) -> Selection:
         """Return which model a card's agent asks, and who chose it.
@@ -586,7 +588,7 @@ class Runtime:
         first: FastAgentError | None = None
         for conversation in tuple(self._conversations):
             first = await conversation.aclose() or first
-        for group in self._former:
+        for group in self._retired:
             for agent in group:
                 await agent.aclose()
         return first

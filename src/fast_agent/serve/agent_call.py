@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.events import Event, Listener
     from fast_agent.serve.agent_conversation import ServedConversation
-    from fast_agent.serve.agent_scopes import Scopes
+    from fast_agent.serve.agent_scopes import ConversationPool
     from fast_agent.serve.agent_tools import ExposedAgent
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Human
@@ -71,7 +71,7 @@ class AgentCall:
 
     def __init__(
         self,
-        scopes: Scopes,
+        scopes: ConversationPool,
         own: ServedConversation | None,
         name: str,
         door: ExposedAgent,
@@ -323,7 +323,7 @@ class Progress:
         self._moved = anyio.Event()
         self._ended = False
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Take an event of the turn or of one below it."""
         message = step_of(event)
         if message is not None:
@@ -332,11 +332,11 @@ class Progress:
             self._moved.set()
 
     def end(self) -> None:
-        """Let `tell` end when the newest step was sent."""
+        """Let `notify` end when the newest step was sent."""
         self._ended = True
         self._moved.set()
 
-    async def tell(self, report: Report) -> None:
+    async def notify(self, report: Report) -> None:
         """Report every step that was not overtaken by another, until `end`."""
         while True:
             if self._steps > self._told:
@@ -361,9 +361,9 @@ async def reported(report: Report | None) -> AsyncGenerator[Listener | None]:
         return
     progress = Progress()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(progress.tell, report)
+        tasks.start_soon(progress.notify, report)
         try:
-            yield progress.hear
+            yield progress.on_event
         finally:
             progress.end()
 

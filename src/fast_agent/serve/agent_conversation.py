@@ -187,7 +187,7 @@ class ServedConversation:
             try:
                 for name in before.live:
                     if name in generation.app.load_set.cards:
-                        fresh.agent(name).follow(before.agent(name))
+                        fresh.agent(name).take_over_from(before.agent(name))
             except BaseException:
                 await fresh.aclose()
                 raise

@@ -24,10 +24,10 @@ class Drain:
     """
 
     def __init__(
-        self, busy: Callable[[], bool], call_off: Callable[[], None], seconds: float
+        self, busy: Callable[[], bool], cancel_all: Callable[[], None], seconds: float
     ) -> None:
         self._busy = busy
-        self._call_off = call_off
+        self._call_off = cancel_all
         self._seconds = seconds
         self._end = 0.0
         self._over = False
@@ -51,7 +51,7 @@ class Drain:
         self._end = loop.time() + self._seconds
         called_off = False
 
-        def look() -> None:
+        def poll() -> None:
             nonlocal called_off
             left = self._end - loop.time()
             if not self._busy() or left <= -CANCEL_GRACE_SECONDS:
@@ -61,6 +61,6 @@ class Drain:
             if left <= 0 and not called_off:
                 called_off = True
                 self._call_off()
-            loop.call_later(_POLL_SECONDS, look)
+            loop.call_later(_POLL_SECONDS, poll)
 
-        loop.call_soon_threadsafe(look)
+        loop.call_soon_threadsafe(poll)

@@ -62,7 +62,7 @@ class ScopeLimits(NamedTuple):
     idle_seconds: float = 1800.0
 
 
-class Scopes:
+class ConversationPool:
     """The conversations of a server.
 
     Args:

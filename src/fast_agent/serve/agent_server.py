@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from fast_agent.serve.agent_call import Report
     from fast_agent.serve.agent_conversation import ServedConversation
     from fast_agent.serve.agent_generation import Generation, Generations
-    from fast_agent.serve.agent_scopes import Scopes
+    from fast_agent.serve.agent_scopes import ConversationPool
     from fast_agent.serve.resource_server import Channel
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import HumanRequest
@@ -70,7 +70,7 @@ _WORDS: JsonObject = {
 }
 
 
-class Served(NamedTuple):
+class ServedResources(NamedTuple):
     """What is served in addition to agents.
 
     Args:
@@ -115,15 +115,15 @@ class AgentServer(ResourceServer):
         self,
         tasks: TaskGroup,
         generations: Generations,
-        scopes: Scopes,
+        scopes: ConversationPool,
         admin: AdminTools,
         *,
         new_id: Callable[[], str],
         info: ServerInfo,
-        beside: Served | None = None,
+        beside: ServedResources | None = None,
         grace_seconds: float = 10.0,
     ) -> None:
-        beside = beside or Served(Catalog(()))
+        beside = beside or ServedResources(Catalog(()))
         own = Addition(
             methods={"tools/list": self._list_tools, "prompts/list": self._list_prompts},
             capabilities=_CAPABILITIES,
@@ -161,7 +161,7 @@ class AgentServer(ResourceServer):
         for session in self.service.following.sessions:
             own = self._own(session)
             if own is None or own.generation is newest:
-                session.tell(changed)
+                session.notify(changed)
 
     async def open(self, session: Session, params: JsonObject) -> None:
         """Start the conversation of a new connection; see `ResourceServer.open`."""

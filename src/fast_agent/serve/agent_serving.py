@@ -27,8 +27,8 @@ from fast_agent.rpc.peer import Peer
 from fast_agent.serve.agent_admin import AdminTools
 from fast_agent.serve.agent_drain import CANCEL_GRACE_SECONDS
 from fast_agent.serve.agent_generation import Generations
-from fast_agent.serve.agent_scopes import ScopeLimits, Scopes
-from fast_agent.serve.agent_server import SERVER_NAME, AgentServer, Served
+from fast_agent.serve.agent_scopes import ConversationPool, ScopeLimits
+from fast_agent.serve.agent_server import SERVER_NAME, AgentServer, ServedResources
 from fast_agent.serve.http import MCP_PATH, open_socket, serve_http
 from fast_agent.serve.http_access import HttpSettings
 from fast_agent.serve.notification_queue import NotificationQueue
@@ -97,7 +97,7 @@ class ServeOptions:
     fetch: bool = False
     child_history: ChildHistory | None = None
     sessions: SessionStore | None = None
-    beside: Served | None = None
+    beside: ServedResources | None = None
     limits: ScopeLimits = field(default_factory=ScopeLimits)
     grace_seconds: float = 10.0
 
@@ -150,7 +150,7 @@ async def open_server(
         except FastAgentError as error:  # what leaves a task group is a group
             refused = error
         else:
-            scopes = Scopes(
+            scopes = ConversationPool(
                 options.scope,
                 generations,
                 store=options.sessions,

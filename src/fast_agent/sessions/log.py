@@ -159,7 +159,7 @@ class EventLog(Protocol):
         """
         ...
 
-    def tops(self) -> list[int]:
+    def root_turns(self) -> list[int]:
         """Read the numbers of the events that began the turns nothing else started.
 
         Raises:

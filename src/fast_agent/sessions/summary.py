@@ -18,10 +18,12 @@ def summary_of(log: EventLog) -> SessionSummary:
     """
     facts = SessionFacts.of(log.facts, log.place)
     rewinds = log.rewinds()
-    tops = [seq for seq in log.tops() if not any(kept < seq < end for kept, end in rewinds)]
+    root_turns = [
+        seq for seq in log.root_turns() if not any(kept < seq < end for kept, end in rewinds)
+    ]
     title = log.title()
-    if title is None and tops:
-        title = short_title(log.first_message(tops[0]).text)
+    if title is None and root_turns:
+        title = short_title(log.first_message(root_turns[0]).text)
     return SessionSummary(
         id=facts.id,
         title=title or "",
@@ -29,6 +31,6 @@ def summary_of(log: EventLog) -> SessionSummary:
         changed=log.changed() or facts.created,
         cwd=facts.cwd,
         parent=facts.parent,
-        turns=len(tops),
+        turns=len(root_turns),
         root=None if facts.brought is None else facts.brought.root,
     )

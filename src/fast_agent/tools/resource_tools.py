@@ -113,7 +113,7 @@ class ResourceTool(RuntimeTool):
             return error_result(call.id, said(problem))
 
 
-class ResourceShelf:
+class DocumentLookup:
     """The documents agents may look up, and the tools for it.
 
     Args:

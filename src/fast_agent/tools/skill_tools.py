@@ -106,7 +106,7 @@ class SkillTools:
 
     async def tools(self) -> Sequence[Tool]:
         """Return the current tools; the same sequence while the skills are the same."""
-        skills = await self._catalog.look()
+        skills = await self._catalog.scan()
         unlisted = await self._catalog.has_unlisted()
         made_of = (skills, unlisted)
         if self._made_of is None or self._made_of != made_of:

@@ -327,7 +327,7 @@ class Console:
         self.shown_hint = text
         self.redraw()
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         """Take an event of a turn."""
         turn = self.turn
         is_top = event.origin.parent_call_id is None

@@ -144,7 +144,7 @@ async def run_terminal(program: Program, options: TerminalOptions) -> Left:
             given,
             permission=console.permission,
             approval=console.permission,
-            kit=console.file_history.tools,
+            tool_transform=console.file_history.tools,
         )
 
     console.importing = _import_uncollected
@@ -261,7 +261,7 @@ def _open_desk(
         sessions=store,
         session=session,
         watch=watch,
-        listener=console.hear,
+        listener=console.on_event,
         human=user,
         confirm=user.confirm,
         notify=console.note,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
     from fast_agent.runtime.context import RuntimeContext
-    from fast_agent.workflows.brain import Brain
+    from fast_agent.workflows.brain import CoordinatorModel
     from fast_agent.workflows.workflow import Workflow
 
 MakeWorkflow: TypeAlias = "Callable[[WorkflowSetup], Workflow]"
@@ -36,7 +36,12 @@ class WorkflowBlueprint:
     """
 
     def __init__(
-        self, card: Card, context: RuntimeContext, make: MakeWorkflow, *, brain: Brain | None = None
+        self,
+        card: Card,
+        context: RuntimeContext,
+        make: MakeWorkflow,
+        *,
+        brain: CoordinatorModel | None = None,
     ) -> None:
         self._config = card.config
         self._context = context

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _AGENTS = "{{agents}}"
 
 
-class Brain:
+class CoordinatorModel:
     """The model of a workflow's card, with the card's servers and request parameters.
 
     It always sees the list of the card's agents, where the instruction puts `{{agents}}` or else

@@ -44,7 +44,7 @@ class Chain(Workflow):
             output = turn.output if index == last else None
             result = await turn.ask(turn.member(name), message, output=output)
             text = excerpt(result.text)
-            turn.tell("step", agent=name, index=index, of=last + 1, text=text)
+            turn.emit("step", agent=name, index=index, of=last + 1, text=text)
             steps.append({"agent": name, "text": text})
             if index == last:
                 break

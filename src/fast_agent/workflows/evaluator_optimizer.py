@@ -218,7 +218,7 @@ class EvaluatorOptimizer(Workflow):
             turn.warn_if_early(generator, answer)
             rating = await self._rate(request, answer, turn)
             attempts.append(_Attempt(answer, rating))
-            turn.tell("rating", round=len(attempts), **_facts(rating))
+            turn.emit("rating", round=len(attempts), **_facts(rating))
             if rating.beats(attempts[best].rating):
                 best = len(attempts) - 1
             stopped = self._end(rating, len(attempts) - 1)

@@ -92,7 +92,7 @@ class Parallel(Workflow):
                 done = _Branch(name, error.message, failed=True)
             finally:
                 if turn.life.is_heard:
-                    turn.tell("branch", index=index, **done.facts)
+                    turn.emit("branch", index=index, **done.facts)
             return done
 
         names = self.config.fan_out

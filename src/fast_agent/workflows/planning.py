@@ -14,7 +14,7 @@ from fast_agent.cards.fields import default_of
 from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.text.frozen import frozen
 from fast_agent.workflows.blueprint import WorkflowBlueprint
-from fast_agent.workflows.brain import Brain
+from fast_agent.workflows.brain import CoordinatorModel
 from fast_agent.workflows.plan import MAX_TASKS, NextStep, Plan, Step, WholePlan
 from fast_agent.workflows.settled import settled
 from fast_agent.workflows.tagged import briefing, excerpt, request_text, tagged
@@ -83,7 +83,9 @@ def planner_blueprint(card: Card, context: RuntimeContext, make: MakeWorkflow) -
     """
     routes_of(card.config, context)
     own = (card.config.instruction or "").rstrip()
-    return WorkflowBlueprint(card, context, make, brain=Brain(card, context, own + _ROLE))
+    return WorkflowBlueprint(
+        card, context, make, brain=CoordinatorModel(card, context, own + _ROLE)
+    )
 
 
 def routes_of(config: AgentConfig, context: RuntimeContext) -> dict[str, HistoryRoute]:
@@ -119,7 +121,7 @@ class Planning:
     def __init__(
         self,
         config: AgentConfig,
-        brain: Brain,
+        brain: CoordinatorModel,
         routes: Mapping[str, HistoryRoute],
         request: Message,
         turn: WorkflowTurn,
@@ -250,16 +252,16 @@ class Planning:
             }
             for step in plan.steps
         ]
-        self._turn.tell("plan", number=self._plans, steps=steps, is_complete=plan.is_complete)
+        self._turn.emit("plan", number=self._plans, steps=steps, is_complete=plan.is_complete)
         return plan
 
     async def _do(self, step: Step) -> bool:
         """Do the tasks of a step at the same time; returns whether all were done."""
         before = self._progress.written(failures=False)
         self._tasks += len(step.tasks)
-        async with self._turn.site(self._request, len(step.tasks)) as site:
+        async with self._turn.child_calls(self._request, len(step.tasks)) as child_calls:
             tasks = enumerate(step.tasks)
-            jobs = [partial(self._task, index, task, before, site) for index, task in tasks]
+            jobs = [partial(self._task, index, task, before, child_calls) for index, task in tasks]
             all_ended = await settled(jobs)
         results: list[Result] = []
         for task, ended in zip(step.tasks, all_ended, strict=True):
@@ -273,29 +275,31 @@ class Planning:
         self._last = step
         return not any(result.failed for result in results)
 
-    async def _task(self, index: int, task: Task, before: str, site: ChildCallBatch) -> Result:
+    async def _task(
+        self, index: int, task: Task, before: str, child_calls: ChildCallBatch
+    ) -> Result:
         """Let a clone of an agent do a task."""
         turn = self._turn
         told = {**task_facts(task), "plan": self._plans, "index": index}
-        turn.tell("task", **told, status="started")
+        turn.emit("task", **told, status="started")
         asked = briefing(
             [request_text(self._request), before, f"Your task: {task.description}"], self._request
         )
         try:
             route = self._routes[task.agent]
-            answer = await turn.call(task.agent, asked, site, index, route)
+            answer = await turn.call(task.agent, asked, child_calls, index, route)
         except FastAgentError as error:
-            turn.tell("task", **told, status="failed", error=excerpt(error.message))
+            turn.emit("task", **told, status="failed", error=excerpt(error.message))
             raise
         except BaseException:
-            turn.tell("task", **told, status="cancelled")
+            turn.emit("task", **told, status="cancelled")
             raise
         failed = answer.stop_reason in USELESS
         if not failed:
             turn.warn_if_early(task.agent, answer)
         text = answer.text or (f"it ended early: {answer.stop_reason}" if failed else "")
         result = Result(task, text, failed=failed)
-        turn.tell("task", **{**told, **result.facts})
+        turn.emit("task", **{**told, **result.facts})
         return result
 
 

@@ -10,7 +10,7 @@ from fast_agent.agents.turn_setup import Outcome
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message
 from fast_agent.workflows.blueprint import WorkflowBlueprint
-from fast_agent.workflows.brain import Brain
+from fast_agent.workflows.brain import CoordinatorModel
 from fast_agent.workflows.tagged import blocks_of, excerpt, request_text
 from fast_agent.workflows.workflow import Workflow
 
@@ -40,7 +40,9 @@ def router_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
         ToolError: A server it names is not known.
     """
     own = (card.config.instruction or "").rstrip()
-    return WorkflowBlueprint(card, context, Router, brain=Brain(card, context, own + _TASK))
+    return WorkflowBlueprint(
+        card, context, Router, brain=CoordinatorModel(card, context, own + _TASK)
+    )
 
 
 class Router(Workflow):
@@ -51,7 +53,7 @@ class Router(Workflow):
     async def run(self, request: Message, turn: WorkflowTurn) -> Outcome:
         """Choose a member and ask it; see `Workflow.run`."""
         route = await self._route(request, turn)
-        turn.tell("route", **route)
+        turn.emit("route", **route)
         agent = str(route["agent"])
         said = recent(turn.history) if self.config.hand_off else ()
         asked = handed_over(said, request) if said else request

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
     from fast_agent.runtime.context import RuntimeContext
-    from fast_agent.workflows.brain import Brain
+    from fast_agent.workflows.brain import CoordinatorModel
 
 log = getLogger(__name__)
 
@@ -55,7 +55,7 @@ class WorkflowSetup:
     templates: Iterable[Message] = ()
     shared: bool = False
     limits: UsageLimits | None = None
-    brain: Brain | None = None
+    brain: CoordinatorModel | None = None
 
 
 class Workflow(LiveAgent):
@@ -101,7 +101,7 @@ class Workflow(LiveAgent):
         ...
 
     @property
-    def brain(self) -> Brain:
+    def brain(self) -> CoordinatorModel:
         """Its own model; only for the types that have one."""
         brain = self._setup.brain
         if brain is None:

@@ -127,11 +127,11 @@ class WorkflowTurn:
             RunError: Agents are nested too deep.
             FastAgentError: Its turn could not be finished.
         """
-        self._see_depth(agent.name)
+        self._check_depth(agent.name)
         return await agent.generate(message, context=self._below, output=output)
 
     @asynccontextmanager
-    async def site(self, request: Message, calls: int) -> AsyncGenerator[ChildCallBatch]:
+    async def child_calls(self, request: Message, calls: int) -> AsyncGenerator[ChildCallBatch]:
         """Open the workflow's side of calls that run at the same time.
 
         What members leave behind goes where the card wants it when the calls have ended.
@@ -142,24 +142,29 @@ class WorkflowTurn:
         """
         before = self._before.draft()
         before.append(request)
-        site = ChildCallBatch(
+        child_calls = ChildCallBatch(
             before, self.warn, concurrent=calls > 1, conversation=self._below.conversation
         )
         try:
-            yield site
+            yield child_calls
         finally:
-            await site.land()
-            self.life.adopted += site.adopted
+            await child_calls.deliver()
+            self.life.external_messages += child_calls.external_messages
 
     async def call(
-        self, name: str, message: Message, site: ChildCallBatch, index: int, route: HistoryRoute
+        self,
+        name: str,
+        message: Message,
+        child_calls: ChildCallBatch,
+        index: int,
+        route: HistoryRoute,
     ) -> TurnResult:
         """Let a clone of a member answer, like a tool of an agent; see `call_child`.
 
         Args:
             name: The member.
             message: What it is asked.
-            site: From `site`.
+            child_calls: From the method of this name.
             index: Which of the calls it is, from 0.
             route: Where the clone starts from, and where its messages go.
 
@@ -167,11 +172,13 @@ class WorkflowTurn:
             RunError: Agents are nested too deep.
             FastAgentError: Its turn could not be finished.
         """
-        self._see_depth(name)
+        self._check_depth(name)
         clone = partial(self._context.clone, name)
-        return await call_child(clone, route, site, message, index=index, context=self._below)
+        return await call_child(
+            clone, route, child_calls, message, index=index, context=self._below
+        )
 
-    def _see_depth(self, name: str) -> None:
+    def _check_depth(self, name: str) -> None:
         if self._below.depth > self._deepest:
             msg = f"agent `{name}` cannot be asked: agents may call each other"
             raise RunError(f"{msg} {self._deepest} deep at most")
@@ -184,7 +191,7 @@ class WorkflowTurn:
         own = replace(below, meters=self.life.meters, depth=below.depth - 1)
         return await agent.generate(message, context=own, output=output)
 
-    def tell(self, kind: str, **facts: JsonValue) -> None:
+    def emit(self, kind: str, **facts: JsonValue) -> None:
         """Notify listeners of a step that became visible.
 
         Args:

@@ -188,7 +188,7 @@ def test_reads_and_inventories_agree_while_files_change(root: Path) -> None:
             try:
                 (content,) = provider.read(Uri.parse("skill://one/_manifest"))
                 provider.read(Uri.parse("skill://one/text"))
-                provider.look()
+                provider.scan()
             except ResourceError:
                 continue
             files = {one["path"]: one for one in json.loads(content.text or "")["files"]}
@@ -234,7 +234,7 @@ def test_many_ask_at_once_while_skills_come_and_go(root: Path) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    provider.look()
+    provider.scan()
     assert [one.path for one in provider.skills.skills] == ["one", "two"]
 
 

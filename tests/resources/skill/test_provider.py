@@ -55,7 +55,7 @@ def serve(
 
 
 def listed(provider: SkillProvider) -> list[str]:
-    provider.look()
+    provider.scan()
     return list(provider.resources())
 
 
@@ -166,14 +166,14 @@ def test_looking_takes_a_small_part_of_the_time(root: Path) -> None:
 
     provider = SkillProvider([root], report=lambda _problem: None, now=now)
     looks = 0
-    look = provider.look
+    scan = provider.scan
 
     def counted() -> bool:
         nonlocal looks
         looks += 1
-        return look()
+        return scan()
 
-    provider.look = counted
+    provider.scan = counted
     for _ in range(1000):
         assert provider.revision
     assert 1 <= looks <= 50

@@ -212,13 +212,13 @@ def test_a_skill_over_a_bound_is_left_out_until_it_shrinks(
         (folder / "two").unlink()
     else:
         (folder / "one").write_text("1")
-    provider.look()
+    provider.scan()
     assert paths(provider) == ["fat", "thin"]
     (folder / "one").write_text("1" * 80)
     (folder / "two").write_text("2")
-    provider.look()
+    provider.scan()
     provider.snapshot_or_none(provider.skills.skills[0])
-    provider.look()
+    provider.scan()
     assert paths(provider) == ["thin"]
 
 
@@ -252,7 +252,7 @@ def test_problems_are_told_once(tmp_path: Path) -> None:
     add(tmp_path, "folder", "own")
     provider, problems = serve(tmp_path)
     add(tmp_path, "more")
-    provider.look()
+    provider.scan()
     assert len(problems) == 1
 
 
@@ -297,10 +297,10 @@ def test_a_found_skill_takes_no_name_of_a_given_one(tmp_path: Path, own_first: b
         for folder, name in (("plan", "plan"), ("x/strange", "PLAN"))
     ]
     (given / "SKILL.md").unlink()
-    assert provider.look()
+    assert provider.scan()
     assert paths(provider) == ["other", "plan", "x/PLAN"]
     (given / "SKILL.md").write_text("---\nname: plan\ndescription: Back.\n---\n")
-    provider.look()
+    provider.scan()
     assert paths(provider) == ["deep/plan", "other"]
 
 

@@ -154,7 +154,7 @@ def test_tools_follow_the_disk(root: Path) -> None:
     now = skill_addition(provider).tools
     assert now() == now()
     add(root, "late")
-    provider.look()
+    provider.scan()
     assert "late" in now()[0].description
     add(root, "later")
     assert "name: later" in text(now()[0].call({"name": "later"}))

@@ -272,7 +272,7 @@ async def test_every_skill_has_a_name_of_its_own() -> None:
     one = Shelf("one", named("tidy"), named("alone"), named("two"), named("twin", "a/"))
     two = Shelf("two", named("two"), named("twin"), named("twin", "b/"))
     catalog = SkillCatalog([one, two, local])
-    names = {skill.name: (skill.label, skill.entry.uri) for skill in await catalog.look()}
+    names = {skill.name: (skill.label, skill.entry.uri) for skill in await catalog.scan()}
     assert names == {
         "plan": ("local", "skill://plan/SKILL.md"),
         "old/plan": ("local", "skill://old/plan/SKILL.md"),

@@ -37,12 +37,12 @@ def catalog_of(*directories: Path, optional: bool = True) -> SkillCatalog:
 async def test_the_list_is_the_same_while_nothing_changes(tmp_path: Path) -> None:
     write_skill(tmp_path, "plan")
     catalog = catalog_of(tmp_path)
-    first = await catalog.look()
-    assert await catalog.look() is first
+    first = await catalog.scan()
+    assert await catalog.scan() is first
     write_skill(tmp_path, "plan", body="Another body.")
-    assert [skill.name for skill in await catalog.look()] == ["plan"]
+    assert [skill.name for skill in await catalog.scan()] == ["plan"]
     write_skill(tmp_path, "more")
-    assert [skill.name for skill in await catalog.look()] == ["more", "plan"]
+    assert [skill.name for skill in await catalog.scan()] == ["more", "plan"]
 
 
 async def test_the_earlier_directory_has_the_skill_and_the_other_is_reported(
@@ -53,7 +53,7 @@ async def test_the_earlier_directory_has_the_skill_and_the_other_is_reported(
     catalog = catalog_of(tmp_path / "a", tmp_path / "b")
     _, data = await catalog.load("plan")
     assert b"The first." in data
-    assert len(await catalog.look()) == 1
+    assert len(await catalog.scan()) == 1
     assert "is also the URI of" in caplog.text
 
 
@@ -63,7 +63,7 @@ async def test_skills_of_other_programs_load_without_a_word(
     caplog.set_level(logging.INFO)
     write_skill(tmp_path, "plan", "model: opus\nhooks: {stop: run.sh}\n")
     catalog = catalog_of(tmp_path)
-    assert [skill.name for skill in await catalog.look()] == ["plan"]
+    assert [skill.name for skill in await catalog.scan()] == ["plan"]
     assert caplog.text == ""
 
 
@@ -72,7 +72,7 @@ async def test_what_is_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptur
     folder = write_skill(tmp_path, "linked")
     (folder / "key").symlink_to("/etc/hostname")
     catalog = catalog_of(tmp_path, tmp_path / "none", optional=False)
-    assert [skill.name for skill in await catalog.look()] == ["linked"]
+    assert [skill.name for skill in await catalog.scan()] == ["linked"]
     for word in ("FA751", "is a link", "FA766"):
         assert word in caplog.text
     skill, _ = await catalog.load("linked")

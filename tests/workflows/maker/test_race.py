@@ -82,7 +82,7 @@ async def vote_in_order_of(
                 worker.draw,
                 k=k,
                 max_samples=max_samples,
-                hear=lambda number, one, _: heard.append((number, one.key)),
+                on_sample=lambda number, one, _: heard.append((number, one.key)),
             )
 
     async with anyio.create_task_group() as group:
@@ -260,10 +260,10 @@ async def test_a_limit_ends_the_vote_and_the_draws_at_work() -> None:
 def test_the_sooner_of_two_equals_leads_when_the_samples_are_used_up() -> None:
     seen: list[str | None] = []
 
-    def hear(_number: int, _sample: Sample, tally: Tally) -> None:
+    def on_sample(_number: int, _sample: Sample, tally: Tally) -> None:
         seen.append(tally.leader)
 
-    verdict = vote_at_once(lambda n: sample("abba"[n - 1]), k=3, max_samples=4, hear=hear)
+    verdict = vote_at_once(lambda n: sample("abba"[n - 1]), k=3, max_samples=4, on_sample=on_sample)
     assert seen == ["a", "a", "b", "b"]
     assert verdict.winner == sample("b")
     assert (verdict.margin, verdict.converged) == (0, False)

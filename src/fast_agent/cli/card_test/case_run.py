@@ -96,7 +96,7 @@ class _Outcome:
     reason: str = ""
     drifted: list[str] = field(default_factory=list[str])
 
-    def hear(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         if isinstance(event, ToolFinished):
             self.calls.append(event.call.name)
 
@@ -266,7 +266,7 @@ class CaseRunner:
             async with self._program.run(
                 model=model or self._file.model,
                 steps=steps or NULL_STEPS,
-                listener=outcome.hear,
+                listener=outcome.on_event,
             ) as app:
                 agent = app[case.agent or self._named_after() or app.default_name]
                 try:

@@ -63,7 +63,7 @@ class Document(NamedTuple):
         return f"guide://document/{path}" if _PLAIN.fullmatch(path) else self.uri.text
 
 
-class Shelf:
+class CategoryDocuments:
     """The documents of one category.
 
     Args:
@@ -135,7 +135,7 @@ class GuideIndex:
     def __init__(
         self,
         config: GuideConfig,
-        shelves: Mapping[str, Shelf],
+        shelves: Mapping[str, CategoryDocuments],
         folders: Mapping[str, FolderState],
         problems: tuple[Diagnostic, ...],
     ) -> None:
@@ -404,7 +404,7 @@ def _forms(index: GuideIndex, kind: str, rest: Sequence[str]) -> Iterator[str]:
     yield HELP.text
 
 
-def _close(index: GuideIndex, shelves: Sequence[Shelf], name: str) -> Iterator[str]:
+def _close(index: GuideIndex, shelves: Sequence[CategoryDocuments], name: str) -> Iterator[str]:
     """Find documents that may have been meant, few of many: a request must stay cheap."""
     told: set[str] = set()
     for document in _candidates(index, shelves, name):
@@ -416,7 +416,9 @@ def _close(index: GuideIndex, shelves: Sequence[Shelf], name: str) -> Iterator[s
             return
 
 
-def _candidates(index: GuideIndex, shelves: Sequence[Shelf], name: str) -> Iterator[Document]:
+def _candidates(
+    index: GuideIndex, shelves: Sequence[CategoryDocuments], name: str
+) -> Iterator[Document]:
     wanted = _last(name)
     for shelf in dict.fromkeys((*shelves, *index.shelves.values())):
         same = [one for one in shelf.names if wanted in one.casefold() and _last(one) == wanted]

@@ -16,7 +16,7 @@ from fast_agent.diagnostics.rules import (
 )
 from fast_agent.resources.folder import Tree
 from fast_agent.resources.guide.config import composed
-from fast_agent.resources.guide.index import Document, GuideIndex, Shelf, folder_state
+from fast_agent.resources.guide.index import CategoryDocuments, Document, GuideIndex, folder_state
 from fast_agent.resources.problem import InvalidUri, TooLarge
 from fast_agent.text.safe_file import RefusedFileError
 from fast_agent.text.suggestion import closest
@@ -80,12 +80,12 @@ class _Building:
                 for folder in tree.folders:
                     yield self._absolute(folder)
 
-    def shelf(self, category: Category) -> Shelf:
+    def shelf(self, category: Category) -> CategoryDocuments:
         top = _nearest(category.dir, self._trees)
         tree = self._trees[top or ""]
         if isinstance(tree, RefusedFileError):
             self._missing(category, tree.message, self._beside())
-            return Shelf(category, {}, missing=True)
+            return CategoryDocuments(category, {}, missing=True)
         if isinstance(tree, TooLarge):
             return self._too_large(category, tree)
         if category.dir != top and category.dir not in self._folders[top or ""]:
@@ -93,7 +93,7 @@ class _Building:
                 (one.reason for one in tree.skipped if one.path == category.dir), "does not exist"
             )
             self._missing(category, reason, tree.folders[:_MAX_REPORTED])
-            return Shelf(category, {}, missing=True)
+            return CategoryDocuments(category, {}, missing=True)
         documents = self._documents(category, tree)
         self._left -= len(documents)
         if self._left < 0:
@@ -101,13 +101,13 @@ class _Building:
             return self._too_large(
                 category, TooLarge(self._config.shown, limit - self._left, limit, unit="documents")
             )
-        return Shelf(category, documents)
+        return CategoryDocuments(category, documents)
 
-    def _too_large(self, category: Category, problem: TooLarge) -> Shelf:
+    def _too_large(self, category: Category, problem: TooLarge) -> CategoryDocuments:
         message = f"the category `{category.name}` is too large: {problem.message}"
         hint = "name a directory that holds documents only"
         self.problems.append(category.place().problem(GUIDE_TREE_TOO_LARGE, message, hint))
-        return Shelf(category, {}, problem)
+        return CategoryDocuments(category, {}, problem)
 
     def _walk(self, top: str) -> Tree | TooLarge | RefusedFileError:
         try:

@@ -55,7 +55,7 @@ def check_skills(
 
 def check_provider(provider: SkillProvider) -> list[Diagnostic]:
     """Check a provider's skills in their current state on disk; otherwise like `check_skills`."""
-    provider.look()
+    provider.scan()
     found = [*provider.skills.problems]
     found += [
         _note(SKILL_SKIPPED, skill.root.place(place), "has a path too long for a URI")

@@ -122,7 +122,7 @@ class SkillRoot:
             self._folder = Folder(self.path, self.shown)
         return self._folder
 
-    def look(self) -> bool:
+    def scan(self) -> bool:
         """Look at the disk again.
 
         Returns:

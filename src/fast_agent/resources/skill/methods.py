@@ -260,7 +260,7 @@ def find(provider: SkillProvider, text: str) -> Skill:
             raise Ambiguous(text, sorted(one.head_uri.text for one in same))
         if text in skills.by_path:
             return skills.by_path[text]
-        if not provider.look():
+        if not provider.scan():
             break
     near = closest(text, [*provider.skills.by_name, *provider.skills.by_path])
     raise NotFound(text, (near,) if near else tuple(provider.skills.by_name)[:10], what="skill")

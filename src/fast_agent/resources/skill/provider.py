@@ -87,8 +87,8 @@ class SkillProvider:
         self._refused: tuple[FileStamp | None, ...] | None = None
         self._snapshots: dict[Skill, SkillSnapshot] = {}
         self._hashes: Hashes | None = None
-        self._kept = KeptReads(_KEPT_BYTES)
-        self.look()
+        self._kept = ReadCache(_KEPT_BYTES)
+        self.scan()
 
     @property
     def revision(self) -> int:
@@ -116,7 +116,7 @@ class SkillProvider:
         self._look_if_due()
         return templates(self._set)
 
-    def look(self) -> bool:
+    def scan(self) -> bool:
         """Look at the disk now.
 
         Returns:
@@ -125,7 +125,7 @@ class SkillProvider:
         with self._lock:
             began = self._now()
             self._dirty = False
-            changed = [root.look() for root in self.roots]
+            changed = [root.scan() for root in self.roots]
             changed += [self._is_judged_anew(), self._refused_changed()]
             if any(changed) or self._looked_at == 0:
                 policy, judge = self.options.name_policy, self.options.judge
@@ -139,7 +139,7 @@ class SkillProvider:
     def read(self, uri: Uri) -> Sequence[ResourceContent]:
         """Read a file of a skill, its manifest, the index or the block for prompts."""
         if self._is_judged_anew():
-            self.look()
+            self.scan()
         known = self._kept.get(uri.text)
         if known is not None:
             return known
@@ -157,7 +157,7 @@ class SkillProvider:
                 return (self._prompt(uri),)
             elif attempt or not self._may_differ(uri, found[0] if found else None):
                 raise NotFound(uri.text, self.close_to(uri))
-            self.look()
+            self.scan()
         raise Unavailable(uri.text, "keeps changing while it is read")
 
     def complete(
@@ -203,7 +203,7 @@ class SkillProvider:
     def refresh(self) -> Change:
         """Look at the disk, because a watcher saw a change."""
         before, tools = self._revision, self._tool_state()
-        self.look()
+        self.scan()
         return Change(
             resources=self._revision != before,
             tools=self.options.load_skill and self._tool_state() != tools,
@@ -231,7 +231,7 @@ class SkillProvider:
         from fast_agent.resources.skill.snapshot import StaleError, take
 
         if self._may_differ(uri, self._set.by_path.get(uri.path)):
-            self.look()
+            self.scan()
         for _ in range(_TRIES):
             skill = self._set.by_path.get(uri.path)
             if skill is None:
@@ -239,7 +239,7 @@ class SkillProvider:
             try:
                 one = take(skill, self._snapshots.get(skill), self.hashes, self.limits)
             except (StaleError, RefusedFileError):
-                self.look()
+                self.scan()
                 continue
             if self.refuses(skill):
                 raise NotFound(uri.text, what="skill")
@@ -261,14 +261,14 @@ class SkillProvider:
 
     def fresh(self) -> Sequence[Skill]:
         """All skills as they are on disk now, sorted by URI."""
-        self.look()
+        self.scan()
         return self._set.skills
 
     def owner(self, uri: Uri) -> tuple[Skill, str] | None:
         """Find the skill of a URI in its current state on disk; otherwise like `SkillSet.owner`."""
         found = self._set.owner(uri)
         if self._may_differ(uri, found[0] if found else None):
-            self.look()
+            self.scan()
             found = self._set.owner(uri)
         return found
 
@@ -292,7 +292,7 @@ class SkillProvider:
         """Look unless that would take more than a small part of the time."""
         waited = self._now() - self._looked_at
         if self._dirty or self._is_judged_anew() or not 0 <= waited < self._look_cost * _PATIENCE:
-            self.look()
+            self.scan()
 
     def _is_judged_anew(self) -> bool:
         """Return whether the judge may decide otherwise than at the last look."""
@@ -494,7 +494,7 @@ def _matching(values: Iterable[str], written: str) -> list[str]:
     return begin + hold
 
 
-class KeptReads:
+class ReadCache:
     """A bounded memory of reads by URI; each is checked against the state of its file.
 
     Args:

@@ -51,7 +51,7 @@ class SkillCatalog:
         """Return the block of a prompt as of the last check; empty if there are no skills."""
         return self._block
 
-    async def look(self) -> tuple[NamedSkill, ...]:
+    async def scan(self) -> tuple[NamedSkill, ...]:
         """List the skills of all sources.
 
         Returns:
@@ -157,7 +157,7 @@ class SkillCatalog:
             raise SkillError(f"{_who(skill)} does not give what it lists: {still}") from None
 
     async def _find(self, name: str) -> NamedSkill:
-        skills = await self.look()
+        skills = await self.scan()
         for skill in skills:
             if skill.name == name:
                 return skill

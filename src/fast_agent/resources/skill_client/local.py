@@ -72,7 +72,7 @@ class LocalSkills:
         provider = self._look()
         if provider is None:
             return ()
-        provider.look()
+        provider.scan()
         if provider.skills is not self._set:
             self._set = provider.skills
             entries = tuple([_entry(one) for one in self._set.skills if _usable(one)])
@@ -85,7 +85,7 @@ class LocalSkills:
         provider = self._look()
         if provider is None:
             return ()
-        provider.look()
+        provider.scan()
         return tuple([_entry(one) for one in provider.skills.skills if _callable(one)])
 
     async def complete(self, listed: SkillEntry, *, fresh: bool) -> SkillEntry:  # noqa: ARG002

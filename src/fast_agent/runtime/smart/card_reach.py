@@ -40,7 +40,7 @@ _CODE = ("function_tools", "tool_hooks", "shell", "files", "fetch", "mcp_connect
 _OWN_FOLDERS = frozenset({".fast-agent", ".claude", ".agents"})
 
 
-class CardReach:
+class ReachableCards:
     """The cards a smart agent can reach: those in the workspace, and those of the home directory.
 
     Unless the options trust them, cards see no environment variables, run no code, open no
@@ -166,8 +166,8 @@ class CardReach:
             shell=options.shell and options.trust_cards,
             files=options.files if options.trust_cards else None,
             fetch=options.fetch and options.trust_cards,
-            kit=options.kit if options.trust_cards else None,
-            granted=(),
+            tool_transform=options.tool_transform if options.trust_cards else None,
+            extra_servers=(),
         )
         load_set = registry.snapshot.load_set
         async with self._inner(load_set, self._settings, inside, turn=turn) as runtime:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fast_agent.agents.agent_tool import Crew
+from fast_agent.agents.agent_tool import ChildCallLimits
 from fast_agent.agents.events import ChildFinished, ChildStarted
 from fast_agent.agents.tool_calls import TurnCallContext
 from fast_agent.cards.card_files import is_skill
@@ -25,7 +25,7 @@ from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.resources.sections import Excerpt
 from fast_agent.runtime.blueprint import LlmBlueprint
-from fast_agent.runtime.smart.card_reach import AGENT_CARDS, CardReach
+from fast_agent.runtime.smart.card_reach import AGENT_CARDS, ReachableCards
 from fast_agent.steps.steps import deadline
 from fast_agent.text.frozen import frozen
 from fast_agent.text.source import Source
@@ -148,7 +148,7 @@ class SmartTools:
         crew: What the runs share: limits, and a count.
     """
 
-    def __init__(self, reach: CardReach, crew: Crew) -> None:
+    def __init__(self, reach: ReachableCards, crew: ChildCallLimits) -> None:
         self._reach = reach
         self._crew = crew
         self.tools: tuple[SmartTool, ...] = (
@@ -367,8 +367,8 @@ def smart_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
         FastAgentError: As for a card of type `agent`.
     """
     config = card.config
-    reach = CardReach(context.settings, context.options, context.inner)
-    crew = Crew(config, reach.max_depth)
+    reach = ReachableCards(context.settings, context.options, context.inner)
+    crew = ChildCallLimits(config, reach.max_depth)
     return LlmBlueprint(
         replace(card, config=replace(config, resource_tools=True)),
         context,
@@ -409,7 +409,7 @@ class CardWriter(RuntimeTool):
 
     __slots__ = ("_directory", "_grant", "_reach")
 
-    def __init__(self, reach: CardReach, grant: CardGrant | None = None) -> None:
+    def __init__(self, reach: ReachableCards, grant: CardGrant | None = None) -> None:
         self._reach = reach
         self._grant = grant
         own = reach.home if grant is None else grant.root / ".fast-agent"

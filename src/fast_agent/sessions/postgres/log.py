@@ -223,7 +223,9 @@ class PostgresLog:
         if row.kind == REWOUND:
             kept = row.number or 0
             gaps = [*self.rewinds(), (kept, columns.head)]
-            turns = sum(not any(low < top < high for low, high in gaps) for top in self.tops())
+            turns = sum(
+                not any(low < top < high for low, high in gaps) for top in self.root_turns()
+            )
             return columns._replace(turns=turns, first=columns.first if turns else "")
         return columns
 
@@ -285,7 +287,7 @@ class PostgresLog:
         found = [] if self._is_new() else self._read(_TITLE)
         return self._checked(found[0][0])[0].data or "" if found else None
 
-    def tops(self) -> list[int]:
+    def root_turns(self) -> list[int]:
         """Read the numbers of the events that began the turns nothing else started.
 
         Raises:

@@ -465,7 +465,7 @@ class SqliteLog:
             found = self._connection.execute(_TITLE).fetchone()
             return None if found is None else self._checked(found[0])[0].data or ""
 
-    def tops(self) -> list[int]:
+    def root_turns(self) -> list[int]:
         """Read the numbers of the events with which turns began that nothing else started.
 
         Raises:
@@ -501,17 +501,17 @@ class SqliteLog:
         Raises:
             SessionError: Something is damaged; says what.
         """
-        tops: list[int] = []
+        root_turns: list[int] = []
         rewinds: list[tuple[int | None, int]] = []
         title = None
         for seq, kind, _, _, parent, number, _, _, data in self.rows():
             if kind == TURN and parent is None:
-                tops.append(seq)
+                root_turns.append(seq)
             elif kind == REWOUND:
                 rewinds.append((number, seq))
             elif kind == TITLED:
                 title = data
-        if (tops, rewinds, title) != (self.tops(), self.rewinds(), self.title()):
+        if (root_turns, rewinds, title) != (self.root_turns(), self.rewinds(), self.title()):
             raise self.index_error()
         # Reading these checks them.
         self.times()

@@ -81,8 +81,8 @@ class Maker(Workflow):
                 f" {config.max_samples}",
                 hint=f"raise `max_samples` well above {k}",
             )
-        heard = _Heard(turn, k)
-        verdict = await hold_vote(draw, k=k, max_samples=config.max_samples, hear=heard)
+        heard = _SampleReporter(turn, k)
+        verdict = await hold_vote(draw, k=k, max_samples=config.max_samples, on_sample=heard)
         winner = self._winner(verdict, heard)
         if not verdict.converged:
             turn.warn(
@@ -106,7 +106,7 @@ class Maker(Workflow):
         calibration = await self._measured.get(config, draw)
         return calibration, calibration.k_for(config.steps, config.target_success)
 
-    def _winner(self, verdict: Verdict, heard: _Heard) -> Sample:
+    def _winner(self, verdict: Verdict, heard: _SampleReporter) -> Sample:
         winner = verdict.winner
         if winner is None:
             why = ", ".join([f"{count} {flag}" for flag, count in heard.flags.items()])
@@ -118,7 +118,7 @@ class Maker(Workflow):
         return winner
 
 
-class _Heard:
+class _SampleReporter:
     """Tells of each draw in its order, and counts the flags."""
 
     def __init__(self, turn: WorkflowTurn, k: int) -> None:
@@ -135,9 +135,9 @@ class _Heard:
         if sample.flag is not None:
             self._flags[sample.flag.replace("_", " ")] += 1
             why = {} if sample.failure is None else {"error": excerpt(sample.failure.message)}
-            self._turn.tell("flag", draw=number, reason=sample.flag, **why)
+            self._turn.emit("flag", draw=number, reason=sample.flag, **why)
             return
-        self._turn.tell(
+        self._turn.emit(
             "vote",
             draw=number,
             answer=excerpt(sample.text),

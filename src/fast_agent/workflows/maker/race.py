@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Draw: TypeAlias = "Callable[[int], Awaitable[Sample]]"
 """Draws the answer of a number, from 1."""
 
-Hear: TypeAlias = "Callable[[int, Sample, Tally], None]"
+SampleListener: TypeAlias = "Callable[[int, Sample, Tally], None]"
 """Hears of each draw in its order: its number, what it gave, the votes after it."""
 
 
@@ -55,20 +55,22 @@ class Verdict:
     converged: bool
 
 
-async def hold_vote(draw: Draw, *, k: int, max_samples: int, hear: Hear | None = None) -> Verdict:
+async def hold_vote(
+    draw: Draw, *, k: int, max_samples: int, on_sample: SampleListener | None = None
+) -> Verdict:
     """Draw until an answer is `k` votes ahead or `max_samples` were drawn.
 
     Args:
         draw: Draws an answer; called for several at once.
         k: Votes the winner must be ahead by, from 1.
         max_samples: Most answers drawn, from 1.
-        hear: Hears of each draw, in order.
+        on_sample: Called with each draw, in order.
 
     Raises:
         FastAgentError: What `draw` raised, or what `k` draws after each other failed with; the
             draws at work are then cancelled.
     """
-    race = _Race(k, max_samples, hear)
+    race = _Race(k, max_samples, on_sample)
     async with create_task_group() as group:
         await _draw_on(race, draw, group)
     if race.failure is not None:
@@ -77,10 +79,14 @@ async def hold_vote(draw: Draw, *, k: int, max_samples: int, hear: Hear | None =
 
 
 def vote_at_once(
-    draw: Callable[[int], Sample], *, k: int, max_samples: int, hear: Hear | None = None
+    draw: Callable[[int], Sample],
+    *,
+    k: int,
+    max_samples: int,
+    on_sample: SampleListener | None = None,
 ) -> Verdict:
     """Do the same with draws that need no waiting, one by one; the verdict is the same."""
-    race = _Race(k, max_samples, hear)
+    race = _Race(k, max_samples, on_sample)
     while race.missing() > 0:
         number = race.begin()
         race.end(number, draw(number))
@@ -137,12 +143,12 @@ class _Race:
         "tally",
     )
 
-    def __init__(self, k: int, most: int, hear: Hear | None) -> None:
+    def __init__(self, k: int, most: int, on_sample: SampleListener | None) -> None:
         self.tally = Tally(k)
         self.failure: FastAgentError | None = None
         self.not_started = 0
         self._most = most
-        self._hear = hear
+        self._hear = on_sample
         self._begun = 0
         self._taken = 0
         self._early: dict[int, Sample] = {}
