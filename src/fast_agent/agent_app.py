@@ -73,7 +73,7 @@ class AgentApp:
         self._notify = notify
         self._talk = talk
         self._ready: set[str] = set()
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     @property
     def version(self) -> int:
@@ -563,8 +563,12 @@ class AgentApp:
                 agent=one,
             )
             problems.extend(problem for problem in found if problem not in problems)
-            if selection.notice is not None and not found and selection.notice not in self._told:
-                self._told.add(selection.notice)
+            if (
+                selection.notice is not None
+                and not found
+                and selection.notice not in self._reported
+            ):
+                self._reported.add(selection.notice)
                 self._notify(selection.notice)
         if problems:
             raise ModelError(

@@ -485,16 +485,16 @@ class Program:
         """
         return self._agents.attach(receiver, agents)
 
-    def watch(self, told: Callable[[Reload], None]) -> CardWatch:
+    def watch(self, on_reload: Callable[[Reload], None]) -> CardWatch:
         """Reload whenever cards, or files they stand on, change: `with fast.watch(print):`.
 
         Args:
-            told: Hears, in the watcher's thread, of each reload that changed something or was
+            on_reload: Called in the watcher's thread for each reload that changed something or was
                 refused.
         """
         from fast_agent.registry.watch import CardWatch
 
-        return CardWatch(self._reloader, told)
+        return CardWatch(self._reloader, on_reload)
 
     @asynccontextmanager
     async def run(
@@ -672,7 +672,7 @@ class Program:
             if card.config.source is None:
                 self.admission.check_use(card.config)
         self._agents.check()
-        for line in self.admission.decisions.untold():
+        for line in self.admission.decisions.unreported():
             notify(line)
         self.admission.decisions.begin()
 

@@ -14,7 +14,7 @@ from fast_agent.acp.project_approval import refusal_text
 from fast_agent.acp.prompt_content import read_prompt
 from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS, is_command, run_command
-from fast_agent.commands.told import failure
+from fast_agent.commands.wording import failure
 from fast_agent.errors import FastAgentError, RunError, TrustError
 from fast_agent.text.suggestion import closest
 
@@ -139,9 +139,11 @@ class LiveSession:
             listed.append(entry)
         for skill in self._skills():
             hint = (skill.frontmatter or {}).get("argument-hint")
-            told: dict[str, JsonValue] = {"name": skill.name, "description": skill.description}
-            told["input"] = {"hint": hint if isinstance(hint, str) and hint else "[what to do]"}
-            listed.append(told)
+            described: dict[str, JsonValue] = {"name": skill.name, "description": skill.description}
+            described["input"] = {
+                "hint": hint if isinstance(hint, str) and hint else "[what to do]"
+            }
+            listed.append(described)
         self._updates.send(
             {"sessionUpdate": "available_commands_update", "availableCommands": listed}
         )

@@ -445,6 +445,6 @@ def _interruption(session: Session | None) -> Iterator[str]:
     """Yield what the user is told of a turn whose process was killed."""
     from fast_agent.commands.session_commands import interruption
 
-    told = interruption(session)
-    if told is not None:
-        yield told
+    note = interruption(session)
+    if note is not None:
+        yield note

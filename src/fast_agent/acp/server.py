@@ -487,14 +487,14 @@ async def serve(
     loop = get_running_loop()
     server: AcpServer | None = None
 
-    def told(done: Reload) -> None:
+    def on_reload(done: Reload) -> None:
         """Pass a reload on from the watcher's thread."""
         if server is not None:
             loop.call_soon_threadsafe(server.reloaded, done)
 
     with ExitStack() as stack:
         if watch:
-            cards = stack.enter_context(opening.program.watch(told))
+            cards = stack.enter_context(opening.program.watch(on_reload))
             opening = replace(opening, watch=cards)
         begun, asked = (b"", 0) if handover is None else (handover.unread, handover.asked)
         peer = Peer(

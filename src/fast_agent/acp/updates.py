@@ -234,12 +234,12 @@ class Updates:
         shown = event.origin.turn_id
         del self._open[shown]
         content = () if event.message is None else event.message.content
-        told = tool_content(content)
+        blocks = tool_content(content)
         if event.error is not None:
-            told.append({"type": "content", "content": text_block(event.error)})
+            blocks.append({"type": "content", "content": text_block(event.error)})
         status = "completed" if event.message is not None else "failed"
         self.send({"sessionUpdate": "tool_call_update", "toolCallId": shown, "status": status,
-                   "content": told})  # fmt: skip
+                   "content": blocks})  # fmt: skip
 
     def _say_all(self, content: tuple[Content, ...]) -> None:
         for block in content:

@@ -78,12 +78,12 @@ class AgentServers:
         if place.silent:
             await self._open_live()
             return
-        told = place.steps.places.told
-        if self._asked not in told:
+        answers = place.steps.places.answers
+        if self._asked not in answers:
             # Whichever turn opens them first, a replay asks at the same place.
             with place.steps.places.outside():
                 step = Step("read", self._asked)
-                told[self._asked] = await place.steps.ask(step, self._open_live, _TEXTS)
+                answers[self._asked] = await place.steps.ask(step, self._open_live, _TEXTS)
 
     async def _open_live(self) -> dict[str, str]:
         """Open the servers themselves, and return what each says about its use."""
@@ -100,7 +100,7 @@ class AgentServers:
         place = here()
         texts = self._texts
         if not place.silent:
-            texts = cast("dict[str, str]", place.steps.places.told.get(self._asked, {}))
+            texts = cast("dict[str, str]", place.steps.places.answers.get(self._asked, {}))
         return tuple([ServerInstructions(*item) for item in texts.items()])
 
     def skills(self) -> tuple[ServerSkills, ...]:

@@ -53,8 +53,8 @@ class JsonSchema:
             errors = sorted(self._validator.iter_errors(value), key=lambda error: error.json_path)
         except Unresolvable as error:
             return f"the schema refers to `{error.ref}`, which is not in it"
-        told = [f"{error.json_path}: {error.message}" for error in errors[:MAX_PROBLEMS]]
-        return "; ".join(told) or None
+        lines = [f"{error.json_path}: {error.message}" for error in errors[:MAX_PROBLEMS]]
+        return "; ".join(lines) or None
 
 
 T = TypeVar("T")

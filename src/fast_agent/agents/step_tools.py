@@ -230,7 +230,7 @@ class StepSkills:
         async def look() -> str:
             return self._skills.block()
 
-        steps.places.told[self._name] = await steps.ask(
+        steps.places.answers[self._name] = await steps.ask(
             Step("read", self._name), look, text_by_digest(steps)
         )
         return tools
@@ -240,7 +240,7 @@ class StepSkills:
         place = here()
         if place.silent:
             return self._skills.block()
-        return str(place.steps.places.told.get(self._name, ""))
+        return str(place.steps.places.answers.get(self._name, ""))
 
 
 def call_to_json(result: ToolResult, used: Usage) -> JsonValue:

@@ -56,7 +56,7 @@ _COUNT = click.IntRange(min=0)
 @options.ENGINE
 @options.CONFIG_PATH
 @options.quiet("Print nothing but errors.")
-@options.output_format("json", told="Print the summary for people, or as JSON.")
+@options.output_format("json", help_text="Print the summary for people, or as JSON.")
 def command(card: tuple[str, ...], cards: tuple[str, ...], **settings: Any) -> None:
     """Run an agent over many items, several at a time.
 

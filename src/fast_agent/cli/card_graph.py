@@ -66,7 +66,8 @@ class Node:
         """The lines below the name of the agent in a picture."""
         lines: list[str] = [self.config.type]
         if self.cost is not None:
-            lines.append(f"{_told(self.cost.requests)} requests, {_told(self.cost.calls)} calls")
+            requests, calls = _format_bound(self.cost.requests), _format_bound(self.cost.calls)
+            lines.append(f"{requests} requests, {calls} calls")
         return lines
 
 
@@ -184,7 +185,7 @@ def _escaped(text: str) -> str:
     )
 
 
-def _told(bound: Bound) -> str:
+def _format_bound(bound: Bound) -> str:
     return "∞" if bound.most is None else f"≤ {bound.most:,}"
 
 
@@ -196,12 +197,12 @@ def _table(graph: CardGraph) -> str:
         config = node.config
         asked = dict.fromkeys([one.name for one in references(config)])
         names = visible(", ".join(asked)) or "-"
-        told = ("-", "-")
+        cost = ("-", "-")
         if node.cost is not None:
-            told = (_counted(node.cost.requests), _counted(node.cost.calls))
+            cost = (_counted(node.cost.requests), _counted(node.cost.calls))
             reasons.update(dict.fromkeys(node.cost.requests.reasons + node.cost.calls.reasons))
         mark = " (default)" if node.default else ""
-        rows.append((f"{visible(config.name)}{mark}", config.type, names, *told))
+        rows.append((f"{visible(config.name)}{mark}", config.type, names, *cost))
     if all(node.cost is None for node in graph.nodes):
         rows = [row[:3] for row in rows]
     widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]

@@ -96,7 +96,7 @@ _ONE_SHOT: Final = (
 @options.output_format(
     "json",
     "events",
-    told="Print the answer, a JSON object with the answer and its usage, or every event as a "
+    help_text="Print the answer, a JSON object with the answer and its usage, or every event as a "
     "line of JSON.",
 )
 @click.option(

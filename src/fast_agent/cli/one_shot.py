@@ -251,9 +251,9 @@ class GoCommand(DumpOptions):
             if store is None:
                 raise click.UsageError("--resume goes on with a session, --no-session keeps none")
             session = resumed(program, store, self.resume)
-            told = interruption(session)
-            if told is not None:
-                report_note(told)
+            note = interruption(session)
+            if note is not None:
+                report_note(note)
         options = TerminalOptions(
             agent=self.agent,
             model=self.model,

@@ -53,9 +53,9 @@ def cards(whose: str) -> Option:
     )
 
 
-def servers(told: str) -> Option:
+def servers(help_text: str) -> Option:
     """Return `--servers`, with its purpose."""
-    return click.option("--servers", multiple=True, metavar="NAMES", help=told)
+    return click.option("--servers", multiple=True, metavar="NAMES", help=help_text)
 
 
 def trust(loads: str) -> Option:
@@ -64,9 +64,11 @@ def trust(loads: str) -> Option:
     Args:
         loads: Who loads cards whose code may run, in addition to those that load automatically.
     """
-    told = f"Let everything found act in this run: what came with the project, what {loads} loads."
+    help_text = (
+        f"Let everything found act in this run: what came with the project, what {loads} loads."
+    )
     return together(
-        click.option("--trust", is_flag=True, help=told),
+        click.option("--trust", is_flag=True, help=help_text),
         click.option(
             "--no-found", is_flag=True, help="Ignore everything that came with the project."
         ),
@@ -91,9 +93,9 @@ def child_history() -> Option:
     )
 
 
-def shell(told: str = "Allow every agent to run shell commands.") -> Option:
+def shell(help_text: str = "Allow every agent to run shell commands.") -> Option:
     """Return `--shell`, with what it allows agents to do."""
-    return click.option("--shell", is_flag=True, help=told)
+    return click.option("--shell", is_flag=True, help=help_text)
 
 
 def files() -> Option:
@@ -116,16 +118,16 @@ ALLOW = click.option(
 )
 
 
-def quiet(told: str) -> Option:
+def quiet(help_text: str) -> Option:
     """Return `--quiet`, with what is printed then."""
-    return click.option("--quiet", "-q", is_flag=True, help=told)
+    return click.option("--quiet", "-q", is_flag=True, help=help_text)
 
 
-def output_format(*forms: str, told: str | None = None) -> Option:
+def output_format(*forms: str, help_text: str | None = None) -> Option:
     """Return `--format`, one of `human` and those named; it is passed on as `output`."""
     choice = click.Choice(["human", *forms])
     return click.option(
-        "--format", "output", type=choice, default="human", show_default=True, help=told
+        "--format", "output", type=choice, default="human", show_default=True, help=help_text
     )
 
 

@@ -374,12 +374,12 @@ def render_trace(run: RunFacts, steps: Sequence[StepFacts]) -> str:
         depth = step.key.turn.count(TURN_SEPARATOR)
         label = f"{'  ' * depth}{visible(step.key.agent)}: {_name(step)}"
         label = label if len(label) <= _NAME else f"{label[: _NAME - 1]}…"
-        told = f"{(step.at - step.began) * 1000:,.0f} ms{_tokens(step)}"
+        text = f"{(step.at - step.began) * 1000:,.0f} ms{_tokens(step)}"
         if step.state != "done":
-            told = f"{told} · {step.state}"
+            text = f"{text} · {step.state}"
         if step.tries > 1:
-            told = f"{told} · asked {step.tries} times"
-        lines.append(f"{label:<{_NAME}} │{bar}│ {told}")
+            text = f"{text} · asked {step.tries} times"
+        lines.append(f"{label:<{_NAME}} │{bar}│ {text}")
     lines.append(f"{'':<{_NAME}} └{'─' * _BAR}┘ {whole * 1000:,.0f} ms")
     return "\n".join(lines) + "\n"
 
@@ -395,11 +395,11 @@ def _head(run: RunFacts) -> list[str]:
     if isinstance(run.error, dict):
         lines.append(f"error: {_short(run.error.get('message'))}")
     if isinstance(run.used, dict):
-        told = [f"{name.replace('_', ' ')} {value:,}" for name, value in run.used.items()
+        text = [f"{name.replace('_', ' ')} {value:,}" for name, value in run.used.items()
                 if isinstance(value, int)]  # fmt: skip
         if run.cost is not None:
-            told.append(f"${run.cost:.4f}")
-        lines.append(f"used: {', '.join(told)}")
+            text.append(f"${run.cost:.4f}")
+        lines.append(f"used: {', '.join(text)}")
     return lines
 
 

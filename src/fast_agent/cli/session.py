@@ -119,7 +119,7 @@ def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).astimezone().isoformat(timespec="seconds")
 
 
-_FORMAT = options.output_format("json", told="The output format.")
+_FORMAT = options.output_format("json", help_text="The output format.")
 _ID = click.argument("session_id", metavar="ID")
 
 

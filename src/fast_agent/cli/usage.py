@@ -27,7 +27,7 @@ _DAY_SECONDS = 86_400
     show_default=True,
     help="Without ID: count the sessions that changed in the last days.",
 )
-@options.output_format("json", told="The output format.")
+@options.output_format("json", help_text="The output format.")
 def command(session_ids: tuple[str, ...], days: int, output: str) -> None:
     """Show what sessions used: tokens, requests, tool calls and cost.
 

@@ -14,7 +14,7 @@ from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.commands.command import Command, CommandResult, Option, Word
 from fast_agent.commands.place import named_path
 from fast_agent.commands.session_usage import SessionUsage, counted, usage_lines
-from fast_agent.commands.told import fenced, listed, many, short
+from fast_agent.commands.wording import fenced, listed, many, short
 from fast_agent.diagnostics.render_human import render_human
 from fast_agent.errors import RunError
 from fast_agent.text.suggestion import closest, did_you_mean
@@ -170,8 +170,8 @@ async def _usage(arguments: Arguments, controller: ConversationController) -> Co
     if controller.session is None:
         return CommandResult(text=listed(lines))
     recorded = SessionUsage.of(controller.session.state)
-    told = fenced("\n".join(["the session, turns that ended:", *usage_lines(recorded)]))
-    return CommandResult(text=f"{listed(lines)}\n\n{told}")
+    usage_text = fenced("\n".join(["the session, turns that ended:", *usage_lines(recorded)]))
+    return CommandResult(text=f"{listed(lines)}\n\n{usage_text}")
 
 
 def _known(name: str, controller: ConversationController) -> Card:
@@ -266,16 +266,16 @@ async def _card(arguments: Arguments, controller: ConversationController) -> Com
             loaded.extend(program.load(tools=[path], receiver=receiver))
             return loaded
 
-        told = await attached(controller, load)
+        usage_text = await attached(controller, load)
     else:
         loaded = list(await run_sync(lambda: program.load(cards=[path])))
         await controller.refresh()
-        told = ""
+        usage_text = ""
     if controller.watch is not None:
         controller.watch.look_after()
     names = ", ".join(f"`{name}`" for name in loaded) or "no agents"
     agent = controller.agent if controller.agent != receiver else None
-    text = f"loaded {names}" + (f"\n{told}" if told else "")
+    text = f"loaded {names}" + (f"\n{usage_text}" if usage_text else "")
     for name in program.admission.left_out_from(path):
         text += f"\n{program.admission.left_out[name].line}; `/trust` shows and allows it"
     return CommandResult(text=text, agents_changed=True, agent=agent)
@@ -323,8 +323,8 @@ async def _trust(arguments: Arguments, controller: ConversationController) -> Co
     await controller.refresh()
     still = program.admission.decisions.closed_parts()
     came = ", ".join(name for name in before if name not in still)
-    told = [done.line or "approved", *([f"may act now: {came}"] if came else [])]
-    return CommandResult(text="\n".join(told), agents_changed=True)
+    usage_text = [done.line or "approved", *([f"may act now: {came}"] if came else [])]
+    return CommandResult(text="\n".join(usage_text), agents_changed=True)
 
 
 CARD_COMMANDS = (

@@ -17,7 +17,7 @@ from fast_agent.cards.card_files import CARD_SUFFIXES
 from fast_agent.commands.arguments import next_token
 from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS
-from fast_agent.commands.told import short
+from fast_agent.commands.wording import short
 from fast_agent.config.tui import TUI, ThemeName
 from fast_agent.errors import FastAgentError
 from fast_agent.text.frozen import frozen

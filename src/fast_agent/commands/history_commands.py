@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.commands.command import Command, CommandResult, Option, Word
 from fast_agent.commands.place import named_path
-from fast_agent.commands.told import listed, short
+from fast_agent.commands.wording import listed, short
 from fast_agent.errors import RunError
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ async def _load(arguments: Arguments, controller: ConversationController) -> Com
     agent = controller.instance()
     agent.load_history(transcript.messages)
     await agent.barrier()
-    told = f"`{agent.name}` remembers the {len(transcript.messages)} messages of `{path}`"
+    text = f"`{agent.name}` remembers the {len(transcript.messages)} messages of `{path}`"
     if transcript.system is not None:
-        told += "; the `---SYSTEM` section is not used"
-    return CommandResult(text=told)
+        text += "; the `---SYSTEM` section is not used"
+    return CommandResult(text=text)
 
 
 async def _rewind(arguments: Arguments, controller: ConversationController) -> CommandResult:

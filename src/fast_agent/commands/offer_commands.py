@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fast_agent.commands.command import Ask, Command, CommandResult, Word
-from fast_agent.commands.told import fenced, listed, short
+from fast_agent.commands.wording import fenced, listed, short
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.text.suggestion import closest, did_you_mean

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.commands.command import Ask, Command, CommandResult, Option, Word
 from fast_agent.commands.place import named_path
-from fast_agent.commands.told import listed, short
+from fast_agent.commands.wording import listed, short
 from fast_agent.errors import RunError, SessionError, os_reason
 
 if TYPE_CHECKING:
@@ -122,11 +122,11 @@ async def _fork(arguments: Arguments, controller: ConversationController) -> Com
 
 
 async def _changed(
-    controller: ConversationController, session: Session, told: str
+    controller: ConversationController, session: Session, template: str
 ) -> CommandResult:
     before = controller.agent
     await controller.change_session(session)
-    text = told.format(session.id)
+    text = template.format(session.id)
     if controller.agent != before:
         text += f"; talking to `{controller.agent}`"
     other = controller.agent if controller.agent != before else None

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Self
 
-from fast_agent.commands.told import many
+from fast_agent.commands.wording import many
 from fast_agent.models.usage import Usage
 from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible

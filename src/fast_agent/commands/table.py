@@ -11,7 +11,7 @@ from fast_agent.commands.command import Ask, Command, CommandResult, Word
 from fast_agent.commands.history_commands import HISTORY_COMMANDS
 from fast_agent.commands.offer_commands import OFFER_COMMANDS
 from fast_agent.commands.session_commands import SESSION
-from fast_agent.commands.told import failure, listed
+from fast_agent.commands.wording import failure, listed
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.text.suggestion import closest, did_you_mean
 

@@ -690,13 +690,14 @@ def _run_id(batch: str, key: str) -> str:
 def _last_failures(steps: Iterable[StepRow]) -> list[Key]:
     """Return the steps that ended a run: failed or cancelled, and not reported to a model."""
     rows = list(steps)
-    told = [row for row in rows if row.state == DONE and row.key.kind == "model"]
+    models_answered = [row for row in rows if row.state == DONE and row.key.kind == "model"]
     return [
         row.key
         for row in rows
         if row.state in {FAILED, CANCELLED}
         and not any(
-            row.key.turn.startswith(later.key.turn) and later.began >= row.at for later in told
+            row.key.turn.startswith(later.key.turn) and later.began >= row.at
+            for later in models_answered
         )
     ]
 

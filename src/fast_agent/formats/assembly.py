@@ -274,8 +274,8 @@ def _resolve_skills(draft: Draft, target: ImportTarget) -> None:
             found.append(Path(os.path.relpath(directory, target.output)).as_posix())
     if found:
         draft.values["skills"] = found
-        told = "skills are loaded when a task calls for them, not at the start"
-        draft.file.note(rules.ADAPTED_FIELD, told, draft.skills[0][1], None)
+        note = "skills are loaded when a task calls for them, not at the start"
+        draft.file.note(rules.ADAPTED_FIELD, note, draft.skills[0][1], None)
 
 
 def _resolve_agents(drafts: Sequence[Draft]) -> None:
@@ -404,8 +404,8 @@ def _move_paths(draft: Draft, target: ImportTarget) -> None:
         moved = _moved(old, beside, target.output, is_function=holds == "function")
         if moved != old:
             draft.values[name] = moved
-            told = f"the paths of `{name}` start at the new place of the card"
-            draft.file.note(rules.ADAPTED_FIELD, told, (*draft.keys, name), None)
+            note = f"the paths of `{name}` start at the new place of the card"
+            draft.file.note(rules.ADAPTED_FIELD, note, (*draft.keys, name), None)
 
 
 def _moved(value: JsonValue, beside: str, output: Path, *, is_function: bool) -> JsonValue:

@@ -318,20 +318,20 @@ class Connection:
         """Return the error of a request that failed; a session that is gone is ended for it."""
         from fast_agent.mcp.live_session import refusal
 
-        told = refusal(problem)
-        if told is None:
+        refused = refusal(problem)
+        if refused is None:
             _log.error("server `%s`: `%s` failed", self.name, method, exc_info=problem)
             return ToolError(f"server `{self.name}`: `{method}` failed: {one_line(str(problem))}")
         status = None if call is None else call.http_status
         # Only an answer can say so; a lost connection leaves open what the server did. The
         # reference server answers with the code of a lost connection, so the status decides.
-        forgotten = session.forgotten and (status == 404 or not told.closed)
+        forgotten = session.forgotten and (status == 404 or not refused.closed)
         # Servers that keep sessions in memory answer 400 after a restart, then to all requests.
         if not forgotten and status == 400 and not session.modern:
             forgotten = not await session.answers_ping()
         if forgotten:
             session.end()
-        if told.closed:
+        if refused.closed:
             with anyio.move_on_after(_SETTLE_SECONDS):
                 await session.wait_ending()
         if session.ended:
@@ -344,7 +344,7 @@ class Connection:
         wanted = session.refused_authorization
         if wanted is not None and status in (401, 403):
             return ToolError(wanted.message, hint=wanted.hint)
-        return ToolError(f"server `{self.name}`: `{method}` {told.text}")
+        return ToolError(f"server `{self.name}`: `{method}` {refused.text}")
 
     @staticmethod
     async def _send(
@@ -357,11 +357,11 @@ class Connection:
         try:
             return await send(session.client, call)
         except MCPError as problem:
-            told = refusal(problem)
-            if told is None or not told.addresses:
+            refused = refusal(problem)
+            if refused is None or not refused.addresses:
                 raise
             # The server waits for the person to have opened an address, then for the same request.
-            if not await session.requests.open_addresses(told.addresses):
+            if not await session.requests.open_addresses(refused.addresses):
                 raise
         return await send(session.client, call)
 
@@ -575,5 +575,5 @@ class Catalog:
     def _page(self, items: Sequence[T], cursor: str | None, result: CacheableResult) -> Page[T]:
         # 2026-07-28 says how long a list stays fresh. Before that, and with notifications by a
         # subscription, it stays until a change is notified.
-        told = self._connection.tells_changes
-        return Page(items, cursor, inf if told else result.ttl_ms / 1000)
+        notifies = self._connection.tells_changes
+        return Page(items, cursor, inf if notifies else result.ttl_ms / 1000)

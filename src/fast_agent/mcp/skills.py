@@ -182,8 +182,8 @@ class ServerSkills:
         known = isinstance(fresh, int | float) and not isinstance(fresh, bool)
         # A change of resources announces changed skills; if it is not notified, and the list has no
         # lifetime, it is asked for again after a while.
-        told = self._connection.tells_changes
-        seconds = fresh / 1000 if known else inf if told else UNTOLD_SECONDS
+        notifies = self._connection.tells_changes
+        seconds = fresh / 1000 if known else inf if notifies else UNTOLD_SECONDS
         return Page(cast("list[JsonValue]", skills), following, seconds)
 
     async def _get(self, uri: str) -> SkillEntry:

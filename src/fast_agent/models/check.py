@@ -140,10 +140,10 @@ def check_aliases(settings: Settings) -> tuple[Diagnostic, ...]:
             parse_model_spec(name, settings.model_aliases, settings.endpoints)
         except ModelError as error:
             place = settings.place_of("model_aliases", name)
-            prefix = f"the alias `{name}` stands for `{text}`: "
+            prefix = f"alias `{name}` means `{text}`: "
             for problem in error.diagnostics:
-                told = replace(problem, message=f"{prefix}{problem.message}")
-                problems.append(told if place is None else _moved(told, place))
+                named = replace(problem, message=f"{prefix}{problem.message}")
+                problems.append(named if place is None else _moved(named, place))
     return tuple(problems)
 
 
@@ -262,6 +262,6 @@ def _file_problems(
             if agent is not None:
                 book.script_of(agent)
     except FastAgentError as error:
-        told = Diagnostic(WRONG_MODEL_FILE.code, error.message, "", hint=error.hint)
-        return error.diagnostics or (told,)
+        problem = Diagnostic(WRONG_MODEL_FILE.code, error.message, "", hint=error.hint)
+        return error.diagnostics or (problem,)
     return ()

@@ -285,7 +285,7 @@ class _UrlText:
                 self._text = await self._urls.get(url, self._grant.check_connect)
             place = here()
             if not place.silent:
-                place.steps.places.told[self._name] = self._text
+                place.steps.places.answers[self._name] = self._text
         except ResourceError as error:
             message = f"the page of `{self._placeholder}` cannot be had: {error.message}"
             raise ResourceError(message, hint=error.hint) from error
@@ -294,4 +294,4 @@ class _UrlText:
         place = here()
         if place.silent:
             return self._text or ""
-        return str(place.steps.places.told.get(self._name, ""))
+        return str(place.steps.places.answers.get(self._name, ""))

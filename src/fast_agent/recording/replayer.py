@@ -124,10 +124,9 @@ class Replayer(PlacedSteps):
             return codec.read(self._redactor.restored(entry.gave))
         except (KeyError, TypeError, ValueError, AttributeError, FastAgentError) as error:
             # A recording is a file anyone may have edited.
-            message = (
-                f"the answer to {_told(key)} in `{self._cassette.path}` cannot be used: {error}"
-            )
-            raise self._failed(RunError(message, hint="record the run anew")) from error
+            answer = f"the answer to {_describe_key(key)} in `{self._cassette.path}`"
+            message = f"{answer} cannot be used: {error}"
+            raise self._failed(RunError(message, hint="record the run again")) from error
 
     def _by_place(self, key: Key, asked: JsonValue, entry: Entry | None) -> Entry:
         """Return the entry that answers a question which differs, in a soft replay.
@@ -223,7 +222,7 @@ class Replayer(PlacedSteps):
 
         await sleep(PATIENCE)
         raise RunError(
-            f"{_told(key)} had no answer when it was recorded, and is still waited for",
+            f"{_describe_key(key)} had no answer when it was recorded, and is still waited for",
             hint="record the run anew; it was stopped while it waited",
         )
 
@@ -246,10 +245,10 @@ class Replayer(PlacedSteps):
                 return RunError(message, hint=hint)
         entry = entry or self._nearest(key, now)
         if entry is None:
-            message = f"{_told(key)} is not in the recording `{shown}`"
+            message = f"{_describe_key(key)} is not in the recording `{shown}`"
             return RunError(message, hint=hint)
         lines = difference(spread(entry.asked, self._cassette.parts), now)
-        message = f"{_told(key)} is not the one in the recording `{shown}`"
+        message = f"{_describe_key(key)} is not the one in the recording `{shown}`"
         if lines:
             message = f"{message}; `-` is recorded, `+` is asked now:\n{lines}"
         else:
@@ -338,7 +337,7 @@ def _message_of(turn: str, parts: Mapping[str, JsonValue]) -> JsonValue:
     return next((part for digest, part in parts.items() if digest.startswith(short)), None)
 
 
-def _told(key: Key) -> str:
+def _describe_key(key: Key) -> str:
     """Describe which question is meant."""
     whose = f" of agent `{key.agent}`" if key.turn else ""
     if key.kind == "model":

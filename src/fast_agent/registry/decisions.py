@@ -94,8 +94,8 @@ class Decisions:
         self._skills_of: tuple[tuple[FoundSkills, Grant], ...] | None = None
         self._decision = 0
         self._decided_at: tuple[Signature | None, object] | None = None
-        self._told: set[str] = set()
-        self._told_of_skills: set[str] = set()
+        self._reported: set[str] = set()
+        self._reported_skills: set[str] = set()
         self._lock = RLock()
 
     @property
@@ -106,12 +106,12 @@ class Decisions:
     def lines(self) -> Iterator[str]:
         """Yield a line for each part that is left out, and for what `--trust` lets act."""
         for line in self._lines():
-            self._told.add(line)
+            self._reported.add(line)
             yield line
 
-    def untold(self) -> Iterator[str]:
+    def unreported(self) -> Iterator[str]:
         """Yield the lines that were not reported yet."""
-        known = set(self._told)
+        known = set(self._reported)
         yield from (line for line in self.lines() if line not in known)
 
     def notify(self, line: str, *, waits: bool = False) -> None:
@@ -122,15 +122,15 @@ class Decisions:
             waits: Whether it is about what an approval would let act; where the person talks, the
                 line then names `/trust`, since nobody is asked in mid-conversation.
         """
-        if line not in self._told:
-            self._told.add(line)
+        if line not in self._reported:
+            self._reported.add(line)
             more = "; `/trust` shows and allows it" if waits and self.has_commands else ""
             # What waits for an approval must be readable: of it only the secrets were masked.
             log.warning("%s%s", line, more, extra={"is_whole": True})
 
     def tell_of_skill(self, line: str) -> None:
         """Log a line about a skill that is left out, once until an approval lets it act."""
-        self._told_of_skills.add(line)
+        self._reported_skills.add(line)
         self.notify(line, waits=True)
 
     def _lines(self) -> Iterator[str]:
@@ -361,8 +361,8 @@ class Decisions:
             self._skills_of = None
             self._decision += 1
             self._decided_at = self._basis()
-        if self._told_of_skills:
-            self._told -= self._told_of_skills.difference(self._lines())
+        if self._reported_skills:
+            self._reported -= self._reported_skills.difference(self._lines())
         if not self.may_ask:
             waiting = {one.line for one in self._left_out()}
             for line in self._lines():

@@ -19,16 +19,17 @@ log = getLogger(__name__)
 
 
 class CardWatch:
-    """Reloads when cards, or files they depend on, change: `with CardWatch(reloader, told):`.
+    """Reloads when cards, or files they depend on, change: `with CardWatch(reloader, on_reload):`.
 
     Args:
         reloader: Makes the passes.
-        told: Called in the watcher's thread for each pass that changed something or was refused.
+        on_reload: Called in the watcher's thread for each pass that changed something or was
+            refused.
     """
 
-    def __init__(self, reloader: Reloader, told: Callable[[Reload], None]) -> None:
+    def __init__(self, reloader: Reloader, on_reload: Callable[[Reload], None]) -> None:
         self._reloader = reloader
-        self._told = told
+        self._on_reload = on_reload
         self._lock = Lock()
         self._places: tuple[str, ...] = ()
         self._stop: Callable[[], None] | None = None
@@ -65,7 +66,7 @@ class CardWatch:
         try:
             done = self._reloader.run()
             if done.changed or done.refused or done.problems:
-                self._told(done)
+                self._on_reload(done)
         except Exception:  # a task boundary: a pass that fails is not the end of watching
             log.exception("cards could not be reloaded")
         self.look_after()

@@ -97,8 +97,8 @@ class AgentCall:
         with self._scopes.calling():
             if redact is None:
                 return await self._answered(report, human)
-            told = None if report is None else _hiding(report, redact)
-            return _hidden(await self._answered(told, human), redact)
+            forward = None if report is None else _hiding(report, redact)
+            return _hidden(await self._answered(forward, human), redact)
         return ToolAnswer.of_text(f"agent `{self.name}` was stopped: {_STOPPED}", is_error=True)
 
     async def _answered(self, report: Report | None, human: Human | None) -> ToolAnswer:
@@ -139,10 +139,10 @@ def _hidden(answer: ToolAnswer, redact: Callable[[str], str]) -> ToolAnswer:
 
 
 def _hiding(report: Report, redact: Callable[[str], str]) -> Report:
-    async def told(steps: float, message: str) -> None:
+    async def forward(steps: float, message: str) -> None:
         await report(steps, redact(message))
 
-    return told
+    return forward
 
 
 MAX_WAITING = 100
@@ -319,7 +319,7 @@ class Progress:
     def __init__(self) -> None:
         self._steps = 0
         self._message = ""
-        self._told = 0
+        self._reported = 0
         self._moved = anyio.Event()
         self._ended = False
 
@@ -339,9 +339,9 @@ class Progress:
     async def notify(self, report: Report) -> None:
         """Report every step that was not overtaken by another, until `end`."""
         while True:
-            if self._steps > self._told:
-                self._told = self._steps
-                await report(self._told, self._message)
+            if self._steps > self._reported:
+                self._reported = self._steps
+                await report(self._reported, self._message)
             elif self._ended:
                 return
             else:

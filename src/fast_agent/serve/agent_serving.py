@@ -240,7 +240,7 @@ async def _watched(
         if done.changed:
             changed[0].set()
 
-    def told(done: Reload) -> None:
+    def on_reload(done: Reload) -> None:
         with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(take, done)
 
@@ -252,7 +252,7 @@ async def _watched(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(follow)
-        with program.watch(told) as watch:
+        with program.watch(on_reload) as watch:
             server.when_loaded(watch.look_after)
             yield
         tasks.cancel_scope.cancel()

@@ -282,7 +282,7 @@ class Places:
     Attributes:
         top: The place outside of all turns.
         turn_ids: Ids of turns, by which a workflow's members name what started them.
-        told: Answers that are asked for once a run, whichever turn comes first.
+        answers: Answers that are requested once a run, by the first turn that needs them.
         scripts: Scripts of models as the run uses them; None where runs continue one another's.
     """
 
@@ -290,7 +290,7 @@ class Places:
         self._parts = parts
         self.top = Place(steps, "", silent)
         self.turn_ids: set[str] = set()
-        self.told: dict[str, object] = {}
+        self.answers: dict[str, object] = {}
         self.scripts: dict[str, object] | None = {}
 
     def key(self, kind: Kind, name: str) -> Key:

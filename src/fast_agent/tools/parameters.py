@@ -79,8 +79,10 @@ class Parameters:
 
     def _explain(self, problem: ValidationError) -> str:
         errors = problem.errors(include_url=False, include_context=False)
-        told = [self._explain_one(error) for error in errors]
-        return "\n".join([f"wrong arguments for `{self.function}`:", *(f"- {one}" for one in told)])
+        explained = [self._explain_one(error) for error in errors]
+        return "\n".join(
+            [f"wrong arguments for `{self.function}`:", *(f"- {one}" for one in explained)]
+        )
 
     def _explain_one(self, error: ErrorDetails) -> str:
         where = ".".join(str(part) for part in error["loc"])

@@ -94,7 +94,7 @@ class HumanPermission:
         if human is None:
             return "it requires approval, and no user is connected"
         name, agent = request.call.name, request.context.agent_name
-        shown = summary(_told(request), _MAX_SHOWN)
+        shown = summary(_describe_request(request), _MAX_SHOWN)
         question = HumanRequest(
             message=f"agent `{agent}` wants to call `{summary(name)}` with:\n{shown}",
             agent_name=agent,
@@ -105,7 +105,7 @@ class HumanPermission:
         return None if agreed else "the person did not allow it"
 
 
-def _told(request: PermissionRequest) -> str:
+def _describe_request(request: PermissionRequest) -> str:
     if request.change is not None:
         return request.change.diff() or f"no change of `{request.change.name}`"
     return str(dict(request.call.arguments))

@@ -202,8 +202,8 @@ def _listed(resource: Resource) -> str:
     if tokens is None and resource.size is not None:
         tokens = estimate(resource.size)
     size = "" if tokens is None else f" (about {tokens} tokens)"
-    told = [resource.description or resource.title or "", str(meta.get(WHY) or "")]
-    return f"{resource.uri}{size}: {_short(' '.join(part for part in told if part))}"
+    described = [resource.description or resource.title or "", str(meta.get(WHY) or "")]
+    return f"{resource.uri}{size}: {_short(' '.join(part for part in described if part))}"
 
 
 def _short(text: str) -> str:

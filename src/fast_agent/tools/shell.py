@@ -215,7 +215,7 @@ class ShellTool(RuntimeTool):
         stream = group.process.stdout
         if stream is None:
             return
-        lines, told, end, is_due = 0, self._clock(), b"", False
+        lines, reported, end, is_due = 0, self._clock(), b"", False
         while True:
             # What came since the last report is reported also where nothing comes after it.
             with move_on_after(_PROGRESS_SECONDS if is_due else None):
@@ -227,8 +227,8 @@ class ShellTool(RuntimeTool):
                 lines += data.count(b"\n")
                 end, is_due = (end + data)[-_PROGRESS_BYTES:], True
             now = self._clock()
-            if now - told >= _PROGRESS_SECONDS:
-                told, is_due = now, False
+            if now - reported >= _PROGRESS_SECONDS:
+                reported, is_due = now, False
                 progress(lines, None, _last_lines(end))
 
 

@@ -27,7 +27,7 @@ def object_schema(required: Iterable[str] = (), **properties: tuple[str, str]) -
     schema: dict[str, JsonValue] = {
         "type": "object",
         "properties": {
-            name: {"type": kind, "description": told} for name, (kind, told) in properties.items()
+            name: {"type": kind, "description": text} for name, (kind, text) in properties.items()
         },
         "additionalProperties": False,
     }
@@ -55,7 +55,7 @@ class ToolArguments:
         self._given = {name: value for name, value in given.items() if value is not None}
         for name in cast("Iterable[str]", spec.input_schema.get("required", ())):
             if name not in self._given:
-                raise ToolError(f"`{name}` is missing", hint=_told(name, properties))
+                raise ToolError(f"`{name}` is missing", hint=_describe_argument(name, properties))
 
     def text(self, name: str) -> str | None:
         """Return a string, or None if it is left out.
@@ -123,7 +123,7 @@ def _wrong(name: str, kind: str) -> ToolError:
     return ToolError(f"`{name}` must be {_WORDS[kind]}")
 
 
-def _told(name: str, properties: Mapping[str, JsonObject]) -> str:
+def _describe_argument(name: str, properties: Mapping[str, JsonObject]) -> str:
     return f"it is {properties[name].get('description', 'required')}"
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.commands.command import Command, CommandResult, Word
 from fast_agent.commands.completion import complete
 from fast_agent.commands.table import COMMANDS, command_help
-from fast_agent.commands.told import fenced
+from fast_agent.commands.wording import fenced
 from fast_agent.errors import FastAgentError, RunError, os_reason
 from fast_agent.tui.attachments import attached_files
 from fast_agent.tui.console_programs import details, external_editor, transcript

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from anyio.to_thread import run_sync
 
 from fast_agent.commands.command import Command, CommandResult
-from fast_agent.commands.told import short
+from fast_agent.commands.wording import short
 from fast_agent.errors import RunError
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.files.file_history import FileRestore, content_of

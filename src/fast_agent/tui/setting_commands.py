@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from fast_agent.commands.command import Command, CommandResult, Word
-from fast_agent.commands.told import listed, short
+from fast_agent.commands.wording import listed, short
 from fast_agent.config.tui import TUI, ThemeName, TuiSettings
 from fast_agent.errors import ConfigError, RunError, os_reason
 from fast_agent.schema.kinds import ListOf

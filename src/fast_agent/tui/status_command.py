@@ -30,7 +30,7 @@ _MAX_LINE_BYTES: Final = 4096
 
 
 class StatusCommand:
-    """Runs the command when what it is told changed, and keeps the row it wrote.
+    """Runs the command when its input changed, and keeps the row it wrote.
 
     Args:
         clock: A clock that only goes forward, in seconds.
@@ -51,25 +51,25 @@ class StatusCommand:
         self._clock = clock
         self._changed = changed
         self._note = note
-        self._told = ""
+        self._asked = ""
         self._ran_at = -_AGAIN_SECONDS
         self._failed = ""
         self.row: str | None = None
         self.is_running = False
 
     def is_due(self, command: str, facts: JsonObject) -> bool:
-        """Whether the command is to run: it or the facts are others, or the row is old."""
+        """Whether the command is to run: it or its input changed, or the row is old."""
         if self.is_running:
             return False
-        told = f"{command}\n{json.dumps(facts)}"
-        return told != self._told or self._clock() - self._ran_at >= _AGAIN_SECONDS
+        asked = f"{command}\n{json.dumps(facts)}"
+        return asked != self._asked or self._clock() - self._ran_at >= _AGAIN_SECONDS
 
     async def run(self, command: str, facts: JsonObject, directory: Path) -> None:
         """Run the command once; what fails or takes too long leaves the row as it is.
 
         Args:
             command: The command line, for the shell.
-            facts: What it is told.
+            facts: Its input.
             directory: Where it runs.
         """
         self.is_running = True
@@ -77,7 +77,7 @@ class StatusCommand:
             row, problem = await first_line(command, json.dumps(facts), directory)
         finally:
             self.is_running = False
-            self._told = f"{command}\n{json.dumps(facts)}"
+            self._asked = f"{command}\n{json.dumps(facts)}"
             self._ran_at = self._clock()
         if problem and problem != self._failed:
             self._note(f"`tui.status_command` {problem}")
@@ -88,13 +88,13 @@ class StatusCommand:
 
 
 async def first_line(
-    command: str, told: str, directory: Path, limit: float = _LIMIT_SECONDS
+    command: str, facts: str, directory: Path, limit: float = _LIMIT_SECONDS
 ) -> tuple[str | None, str]:
     """Run a command, and return the first line it writes and what went wrong.
 
     Args:
         command: The command line, for the shell.
-        told: Its standard input.
+        facts: Its standard input.
         directory: Where it runs.
         limit: Maximum seconds until it is killed, with what it started.
     """
@@ -115,7 +115,7 @@ async def first_line(
         with anyio.move_on_after(limit):
             if process.stdin is not None:
                 with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    await process.stdin.send(told.encode() + b"\n")
+                    await process.stdin.send(facts.encode() + b"\n")
                     await process.stdin.aclose()
             if process.stdout is not None:
                 async for piece in process.stdout:

@@ -399,11 +399,11 @@ def _told_in_loop(console: Console) -> Callable[[Reload], None]:
     """Return a listener that passes reloads from the watcher's thread to the terminal."""
     loop, context = asyncio.get_running_loop(), copy_context()
 
-    def told(done: Reload) -> None:
+    def on_reload(done: Reload) -> None:
         with suppress(RuntimeError):  # the loop may be closed by then
             loop.call_soon_threadsafe(console.reloaded, done, context=context)
 
-    return told
+    return on_reload
 
 
 class _Printed(io.TextIOBase):

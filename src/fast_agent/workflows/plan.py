@@ -189,8 +189,8 @@ class _Reading:
             )
         if self.problems:
             more = len(self.problems) - _MAX_PROBLEMS
-            told = [*self.problems[:_MAX_PROBLEMS], *([f"and {more} more"] if more > 0 else [])]
-            raise ValueError("\n".join(told))
+            named = [*self.problems[:_MAX_PROBLEMS], *([f"and {more} more"] if more > 0 else [])]
+            raise ValueError("\n".join(named))
 
     def _task(self, value: JsonValue, place: str) -> Task:
         if not isinstance(value, Mapping):

@@ -280,8 +280,8 @@ class Planning:
     ) -> Result:
         """Let a clone of an agent do a task."""
         turn = self._turn
-        told = {**task_facts(task), "plan": self._plans, "index": index}
-        turn.emit("task", **told, status="started")
+        facts = {**task_facts(task), "plan": self._plans, "index": index}
+        turn.emit("task", **facts, status="started")
         asked = briefing(
             [request_text(self._request), before, f"Your task: {task.description}"], self._request
         )
@@ -289,17 +289,17 @@ class Planning:
             route = self._routes[task.agent]
             answer = await turn.call(task.agent, asked, child_calls, index, route)
         except FastAgentError as error:
-            turn.emit("task", **told, status="failed", error=excerpt(error.message))
+            turn.emit("task", **facts, status="failed", error=excerpt(error.message))
             raise
         except BaseException:
-            turn.emit("task", **told, status="cancelled")
+            turn.emit("task", **facts, status="cancelled")
             raise
         failed = answer.stop_reason in USELESS
         if not failed:
             turn.warn_if_early(task.agent, answer)
         text = answer.text or (f"it ended early: {answer.stop_reason}" if failed else "")
         result = Result(task, text, failed=failed)
-        turn.emit("task", **{**told, **result.facts})
+        turn.emit("task", **{**facts, **result.facts})
         return result
 
 
@@ -369,8 +369,8 @@ class Progress:
         Args:
             failures: Whether failed tasks are reported too.
         """
-        told = [(at, one) for at, one in self._numbered() if failures or not one.failed]
-        limit = min(LONGEST, ALL_TOGETHER // max(1, len(told)))
+        facts = [(at, one) for at, one in self._numbered() if failures or not one.failed]
+        limit = min(LONGEST, ALL_TOGETHER // max(1, len(facts)))
         return "\n".join(
             [
                 tagged(
@@ -380,7 +380,7 @@ class Progress:
                     agent=one.task.agent,
                     task=excerpt(one.task.description, limit),
                 )
-                for number, one in told
+                for number, one in facts
             ]
         )
 

@@ -29,7 +29,7 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
         case "route":
             return f"goes to `{facts.get('agent')}`{_sureness(facts)}"
         case "plan":
-            return f"plan {facts.get('number')}: {_told(_items(facts.get('steps')))}"
+            return f"plan {facts.get('number')}: {_format_steps(_items(facts.get('steps')))}"
         case "task":
             about = f"`{facts.get('agent')}`: {facts.get('description')}"
             return f"task {facts.get('status', 'done')}: {about}"
@@ -42,8 +42,8 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
             reason = facts.get("error") or str(facts.get("reason")).replace("_", " ")
             return f"draw {facts.get('draw')} is thrown away: {reason}"
         case _:
-            told = ", ".join([f"{name} {value}" for name, value in facts.items()])
-            return f"{kind}: {told}"
+            parts = ", ".join([f"{name} {value}" for name, value in facts.items()])
+            return f"{kind}: {parts}"
 
 
 def step_title(facts: JsonObject) -> str:
@@ -76,7 +76,7 @@ def _standing(facts: JsonObject) -> str:
     return f"{has} and is {margin} ahead" if facts.get("leads") else f"{has}; another is ahead"
 
 
-def _told(steps: Sequence[JsonValue]) -> str:
+def _format_steps(steps: Sequence[JsonValue]) -> str:
     agents = [str(_of(task, "agent")) for step in steps for task in _items(_of(step, "tasks"))]
     if not agents:
         return "nothing more to do"

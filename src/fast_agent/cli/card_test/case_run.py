@@ -186,7 +186,7 @@ class CaseRunner:
                 problems += _unexpected(case.expect, outcome)
             refused = isinstance(outcome.error, TrustError)
         except FastAgentError as error:
-            problems.append(_told(error))
+            problems.append(_describe_error(error))
             refused = isinstance(error, TrustError)
         usage = outcome.usage
         return CaseResult(
@@ -247,7 +247,7 @@ class CaseRunner:
             yield player
             outcome.drifted += player.drifted
             if player.drift is not None:
-                problems[:] = [_told(player.drift)]
+                problems[:] = [_describe_error(player.drift)]
                 return
             left = player.left()
             if left:
@@ -333,7 +333,7 @@ def _unexpected(expect: Expectation, outcome: _Outcome) -> Iterator[str]:
         elif expect.error not in error.message:
             yield f"error: expected one with `{expect.error}`, got {_quoted(error.message)}"
     elif error is not None:
-        yield _told(error)
+        yield _describe_error(error)
     elif outcome.result is not None:
         yield from _wrong_answer(expect, outcome.result)
         yield from _low_score(expect.judge, outcome)
@@ -409,7 +409,7 @@ def _listed(calls: Counter[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "none"
 
 
-def _told(error: FastAgentError) -> str:
+def _describe_error(error: FastAgentError) -> str:
     return error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
 
 

@@ -96,10 +96,10 @@ async def run_case_files(
                 if _wanted(file, one, only)
             ]  # fmt: skip
         except FastAgentError as error:
-            told = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
+            text = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
             refused = isinstance(error, TrustError)
             results += [
-                CaseResult(file.shown, case.name, (told,), refused=refused) for case in cases
+                CaseResult(file.shown, case.name, (text,), refused=refused) for case in cases
             ]
             continue
         for case in cases:

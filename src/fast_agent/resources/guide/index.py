@@ -406,13 +406,13 @@ def _forms(index: GuideIndex, kind: str, rest: Sequence[str]) -> Iterator[str]:
 
 def _close(index: GuideIndex, shelves: Sequence[CategoryDocuments], name: str) -> Iterator[str]:
     """Find documents that may have been meant, few of many: a request must stay cheap."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for document in _candidates(index, shelves, name):
         uri = document.uri.text
-        if uri not in told:
-            told.add(uri)
+        if uri not in reported:
+            reported.add(uri)
             yield uri
-        if len(told) == _MAX_CLOSE:
+        if len(reported) == _MAX_CLOSE:
             return
 
 

@@ -198,10 +198,10 @@ def _provider(roots: Sequence[str], judge: SkillJudge | None) -> SkillProvider:
 
 def _report(problem: Diagnostic) -> None:
     """Report what leaves a skill or a file out; the rest is for `fast-agent resources check`."""
-    told = problem.severity == "error" or problem.code == SKILL_SKIPPED
+    is_warning = problem.severity == "error" or problem.code == SKILL_SKIPPED
     line = f":{problem.span.start.line}" if problem.span else ""
     _log.log(
-        logging.WARNING if told else logging.DEBUG,
+        logging.WARNING if is_warning else logging.DEBUG,
         "%s%s: %s %s",
         problem.path,
         line,

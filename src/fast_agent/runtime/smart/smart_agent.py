@@ -137,7 +137,7 @@ class SmartTool(RuntimeTool):
             arguments = ToolArguments(self.spec, call.arguments)
             return ToolResult(call.id, await self.work(arguments, context))
         except FastAgentError as error:
-            return error_result(call.id, told(error))
+            return error_result(call.id, describe_error(error))
 
 
 class SmartTools:
@@ -316,7 +316,7 @@ def _pieces(block: EmbeddedResource, offset: int) -> Iterable[Content]:
     return (replace(block, text=text), *note)
 
 
-def told(error: FastAgentError) -> str:
+def describe_error(error: FastAgentError) -> str:
     """Describe an error with all its problems."""
     if not error.diagnostics:
         return said(error)
@@ -431,7 +431,7 @@ class CardWriter(RuntimeTool):
         try:
             text = self._create(ToolArguments(_SPEC, call.arguments))
         except FastAgentError as error:
-            return error_result(call.id, told(error))
+            return error_result(call.id, describe_error(error))
         return ToolResult(call.id, (TextContent(text),))
 
     def _create(self, args: ToolArguments) -> str:

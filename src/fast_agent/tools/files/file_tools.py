@@ -255,7 +255,7 @@ class FileTool(RuntimeTool):
         only = given.text("only") or "content"
         if only not in {"content", "files", "count"}:
             raise ToolError("`only` must be `files` or `count`")
-        told: JsonObject = {
+        query: JsonObject = {
             "pattern": given.required_text("pattern"),
             "ignore_case": given.flag("ignore_case"),
             "context": min(given.whole("context", 0), 100),
@@ -263,7 +263,7 @@ class FileTool(RuntimeTool):
             "everything": given.flag("all"),
             "glob": given.text("glob") or None,
         }
-        return await search_files(place, told, most=given.whole("limit", 250, least=1))
+        return await search_files(place, query, most=given.whole("limit", 250, least=1))
 
     async def _write(self, given: ToolArguments, place: Place) -> str:
         change = await self._change(given, place)

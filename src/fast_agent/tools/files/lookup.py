@@ -109,14 +109,15 @@ def _found(place: Place, pattern: str, everything: bool) -> list[str]:
     return sorted(_printable(f"{start}/{path}" if start else path) for path in paths)
 
 
-async def search_files(place: Place, told: JsonObject, *, most: int) -> str:
+async def search_files(place: Place, query: JsonObject, *, most: int) -> str:
     """Search the files of a directory, or one file, for a regular expression.
 
     The search is a separate process, so that it can be ended whatever the pattern.
 
     Args:
         place: Where to search.
-        told: `pattern`, `ignore_case`, `context`, `only`, `everything` and `glob`; see `tree.main`.
+        query: `pattern`, `ignore_case`, `context`, `only`, `everything` and `glob`, as
+            `tree.main` reads them.
         most: Most lines that are shown.
 
     Returns:
@@ -126,7 +127,7 @@ async def search_files(place: Place, told: JsonObject, *, most: int) -> str:
     Raises:
         ToolError: The pattern is wrong, or the search took too long.
     """
-    job = json.dumps({**told, "root": str(place.root), "start": "/".join(place.parts)})
+    job = json.dumps({**query, "root": str(place.root), "start": "/".join(place.parts)})
     data, is_whole, code = await _output(job)
     text = data.decode("utf-8", "replace")
     if code == 2:

@@ -451,33 +451,33 @@ def main(arguments: str) -> int:
         arguments: JSON with `root`, `start`, `pattern`, `ignore_case`, `context`, `only`,
             `everything` and `glob`; `start` may be a file.
     """
-    told: JsonObject = json.loads(arguments)
+    query: JsonObject = json.loads(arguments)
     # Names that are not UTF-8 pass as they are.
     with open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False) as output:
         try:
             _Job.search = Search(
-                str(told["pattern"]),
-                ignore_case=told["ignore_case"] is True,
-                context=int(str(told["context"])),
-                only=str(told["only"]),
+                str(query["pattern"]),
+                ignore_case=query["ignore_case"] is True,
+                context=int(str(query["context"])),
+                only=str(query["only"]),
             )
-            output.writelines(_found(told))
+            output.writelines(_found(query))
         except re.error as error:
             output.write(f"regex parse error: {error}\n")
             return 2
     return 0
 
 
-def _found(told: JsonObject) -> Iterator[str]:
+def _found(query: JsonObject) -> Iterator[str]:
     """Yield what is found, batch by batch; in several processes where the tree is large."""
-    root, start, glob = str(told["root"]), str(told["start"]), told["glob"]
+    root, start, glob = str(query["root"]), str(query["start"]), query["glob"]
     _Job.root = root
     if start and (Path(root) / start).is_file():
         parent, _, name = start.rpartition("/")
         yield _Job.work([Folder(parent, [name])])
         return
     wanted = glob if isinstance(glob, str) else None
-    batches = _batches(walk(root, start, everything=told["everything"] is True, glob=wanted))
+    batches = _batches(walk(root, start, everything=query["everything"] is True, glob=wanted))
     first = list(islice(batches, _PARALLEL_FROM // _BATCH))
     processors = os.cpu_count() or 1
     if len(first) * _BATCH < _PARALLEL_FROM - _BATCH or processors < 2:
