@@ -214,7 +214,7 @@ class Answer:
         """Take a chunk, and say whether the answer is whole.
 
         Raises:
-            BenchError: The connection ended, or the answer is no success.
+            BenchError: The connection ended, or the answer is not a success.
         """
         if not chunk:
             raise BenchError("the server closed a connection")

@@ -91,7 +91,7 @@ def _tail(trials: int, share: float, hits: int) -> float:
 
 
 def _draws_fit(cell: Mapping[str, Any]) -> bool:
-    """Whether the mean number of draws is no surprise, by its standard error."""
+    """Whether the mean number of draws is not a surprise, by its standard error."""
     p, k, runs = cell["p"], cell["k"], cell["runs"]
     r = ((1 - p) / p) ** k
     theory = k / (2 * p - 1) * (1 - r) / (1 + r)

@@ -139,7 +139,7 @@ def _move(value: object) -> Move:
         case {"move": [int(disk), int(start), int(end)]}:
             return disk, start, end
         case _:
-            sys.exit(f"the winner is no move: {value}")
+            sys.exit(f"the winner is not a move: {value}")
 
 
 async def play(task: Task, voter: Voter, checkpoint: Path | None, every: int) -> Reached:
@@ -179,7 +179,7 @@ def _read(checkpoint: Path | None, task: Task) -> Reached:
         kept = json.loads(checkpoint.read_bytes())
         of_task, reached = kept["task"], Reached(**kept["reached"])
     except (OSError, ValueError, TypeError, KeyError) as error:
-        sys.exit(f"{checkpoint} is no checkpoint: {error}")
+        sys.exit(f"{checkpoint} is not a checkpoint: {error}")
     if of_task != asdict(task):
         sys.exit(f"{checkpoint} belongs to another task: {of_task}")
     return replace(reached, previous=reached.previous and tuple(reached.previous))

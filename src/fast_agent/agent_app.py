@@ -49,7 +49,7 @@ class AgentApp:
         snapshot: Gives the cards there are now; the runtime was made from them.
         settings: Gives the configuration there is now; the runtime was made from it.
         options: What the program gave.
-        notify: Told what a person should know; one line each.
+        notify: Called with each line a user should see.
         talk: Lets a user talk with the agents at the terminal, from an agent on or the default one.
     """
 
@@ -83,7 +83,7 @@ class AgentApp:
     async def refresh(self) -> bool:
         """Change to the cards and configuration there are now; called between turns.
 
-        Agents whose cards changed, and those that depend on them, are made anew and remember what
+        Agents whose cards changed, and those that depend on them, are recreated and remember what
         they did. A turn under way ends as it began.
 
         Returns:
@@ -437,7 +437,7 @@ class AgentApp:
         return await found.setup.tools.table()
 
     async def choose_model(self, name: str, spec: str | None) -> None:
-        """Let an agent use another model from its next turn on.
+        """Switch an agent to another model from its next turn on.
 
         Args:
             name: The agent.

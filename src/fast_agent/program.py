@@ -527,12 +527,12 @@ class Program:
             fetch: Whether every agent may fetch web pages.
             human: The way to a person, or None.
             listener: Hears of the events of every turn, or None.
-            notify: Told what a person should know, such as a fallback model; one line each.
+            notify: Called with each line a user should see, such as a fallback model.
             trust_cards: Whether cards that a smart agent reaches by their path may run code.
             child_history: What called agents start with and where their messages go, over the
                 cards of all that call them.
             steps: What carries out the steps of the run, such as a recorder in card tests.
-            journal: Where turns are written down as they go, and where histories of before come
+            journal: Where turns are written down as they go, and where earlier histories come
                 from: the `journal` of an open session. None keeps them in memory only.
             grows: Whether cards may be loaded or reloaded while the agents are live.
             adjust: Changes what the agents are given around them, for programs with edges of
@@ -656,7 +656,7 @@ class Program:
         """Decide about what was found, before anything is live.
 
         Args:
-            notify: Told what is left out; one line each.
+            notify: Called with a line for each thing left out.
             shared: Options that reach every agent, such as `--shell`.
             partial_set: Whether the default agent may be missing.
         """
@@ -885,7 +885,7 @@ class Program:
 
         def check(url: str) -> None:
             if origin_of(url) != place:
-                raise CardError(f"`{address}` leads to another host, which nobody named")
+                raise CardError(f"`{address}` leads to another host, which was not named")
 
         return fetch_card(address, check)
 

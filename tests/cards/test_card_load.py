@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @st.composite
 def files(draw: DrawFn) -> FileLoad:
-    """What a file may give: cards and problems, or why it was passed over."""
+    """What a file may give: cards and problems, or why it was skipped."""
     names = draw(st.lists(st.sampled_from("abc"), max_size=3))
     cards = tuple([Card(AgentConfig(name=name), f"{name}.md") for name in names])
     problem = Diagnostic("FA999", draw(st.sampled_from("xy")), "a.md", severity="warning")

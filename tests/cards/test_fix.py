@@ -39,7 +39,7 @@ def test_fixes_keep_line_ends_mark_and_permissions(tmp_path: Path) -> None:
     assert file.read_bytes() == b"\xef\xbb\xbfname: \xc3\xa9\r\nmodel: gpt\r\n"
     assert file.stat().st_mode & 0o777 == 0o640
     assert report.changed == ("a.yaml",)
-    assert report.mended == (second, first)
+    assert report.fixed == (second, first)
     assert report.left == (hopeless,)
     assert list(tmp_path.iterdir()) == [file]
 
@@ -84,7 +84,7 @@ def test_what_does_not_match_is_left(tmp_path: Path, stale: Diagnostic) -> None:
     (tmp_path / "a.yaml").write_text("abc\n")
     (tmp_path / "latin.yaml").write_bytes(b"\xe9\n")
     report = apply_fixes([stale], root=tmp_path)
-    assert report.changed == report.mended == ()
+    assert report.changed == report.fixed == ()
     assert report.left == (stale,)
     assert (tmp_path / "a.yaml").read_text() == "abc\n"
 
@@ -96,7 +96,7 @@ def test_a_fix_that_breaks_the_file_is_not_written(tmp_path: Path, name: str) ->
     (tmp_path / name).write_text(text)
     good, bad = problem(line, 1, 4, "name", name), problem(line + 1, 8, 1, "[y", name)
     report = apply_fixes([good, bad], root=tmp_path)
-    assert report.mended == (good,)
+    assert report.fixed == (good,)
     assert report.left == (bad,)
     assert (tmp_path / name).read_text() == text.replace("naem", "name")
     again = apply_fixes([bad], root=tmp_path)
@@ -114,7 +114,7 @@ def test_fixes_that_break_the_file_only_together_are_not_written(tmp_path: Path)
 def test_a_fix_of_an_unreadable_file_is_written(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("naem: x\nmodel: [y\n")
     done = problem(1, 1, 4, "name")
-    assert apply_fixes([done], root=tmp_path).mended == (done,)
+    assert apply_fixes([done], root=tmp_path).fixed == (done,)
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

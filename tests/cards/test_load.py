@@ -227,7 +227,7 @@ def test_an_error_names_what_was_passed_over_within_bounds(cards: Path) -> None:
         *(f"cards/{number:02}.txt" for number in range(6)),
         "cards",
     ]
-    assert problem.related[-1].message == "passed over: 16 more"
+    assert problem.related[-1].message == "skipped: 16 more"
     assert problem.hint == ("name the directory the cards are in: `cards/.fast-agent/agent-cards`")
 
 

@@ -102,7 +102,7 @@ def test_a_recording_that_is_none(run: Run, text: str | None, what: str) -> None
     ran = run("go", "--card", "writer.md", "-m", "hello", "--replay", "run.jsonl")
     assert (ran.code, ran.out) == (1, "")
     assert what in ran.err
-    assert "hint: record it anew with `--record`" in ran.err
+    assert "hint: record it again with `--record`" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_the_route_of_a_workflow(run: Run, project: Path) -> None:
             ["FA923"],
             "there are two cases `a`",
         ),
-        ("cases: [{name: a, message: b, expect: {matches: '('}}]", ["FA923"], "is no pattern"),
+        ("cases: [{name: a, message: b, expect: {matches: '('}}]", ["FA923"], "is not a pattern"),
         (
             "cases: [{name: a, message: b, expect: {json_schema: {type: nubmer}}}]",
             ["FA923"],

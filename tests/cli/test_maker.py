@@ -175,7 +175,7 @@ def test_the_card_to_measure_must_be_clear(run: Run, vote: tuple[str, ...], proj
     assert "choose with --agent from `vote`, `other`" in done.err
     assert run(*vote, "other.yaml", "--agent", "vote", "--format", "json").json["k"] == 4
     done = run(*vote, "other.yaml", "--agent", "judge")
-    assert "`judge` is no card of type `MAKER`" in done.err
+    assert "`judge` is not a card of type `MAKER`" in done.err
 
 
 def test_go_prints_the_vote(run: Run, vote: tuple[str, ...], project: Path) -> None:

@@ -274,8 +274,8 @@ def test_roots_of_values() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--port", "99999"], 2, "`--port 99999` is no number from 0 to 65535"),
-        (["--port", "x"], 2, "`--port x` is no number"),
+        (["--port", "99999"], 2, "`--port 99999` is not a number from 0 to 65535"),
+        (["--port", "x"], 2, "`--port x` is not a number"),
         (["--host", "0.0.0.0"], 1, "accepts connections from other machines"),
         (["--token-file", "none"], 1, "the token file `none` cannot be read"),
         (["--guide", "none"], 1, "none"),

@@ -32,7 +32,7 @@ def test_a_run_is_kept_only_where_that_is_asked(run: Run) -> None:
     done = run("go", "--model", "passthrough", "-m", "hello", "--session")
     assert done.out == "hello\n"
     (kept,) = ids(run)
-    assert done.err == f"kept as session `{kept}`; `--resume` goes on with it\n"
+    assert done.err == f"kept as session `{kept}`; `--resume` continues it\n"
 
 
 def test_resume_goes_on_with_the_newest_of_the_directory_or_the_one_named(

@@ -37,7 +37,7 @@ async def test_a_history_is_shown_with_nothing_that_steers_a_terminal(world: Des
         assert "one <U+001B>[31mxxx" in everything
         assert max(map(len, everything.splitlines())) < 250
         for wrong in ("0", "-1", "x", "\uff19", "1" * 40):
-            assert "is no number from 1 on" in await shell.refused(f"/history show {wrong}")
+            assert "is not a number from 1 on" in await shell.refused(f"/history show {wrong}")
 
 
 @pytest.mark.spec("CMD-12")

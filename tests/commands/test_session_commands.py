@@ -44,7 +44,7 @@ async def test_a_desk_goes_from_session_to_session(world: DeskWorld) -> None:
         result = await shell.run(f"/session resume {first}")
         assert (result.agent, here(shell), texts(shell)) == ("bob", first, ["one", "one"])
         await shell("three")
-        assert "is the one that goes on here" in await shell(f"/session resume {first}")
+        assert "is already open here" in await shell(f"/session resume {first}")
         assert (await shell.run("/session resume")).text.startswith("session")
         # The one before is closed: another program may have it.
         world.sessions.open(second).close()

@@ -56,7 +56,7 @@ def test_one_vote_is_not_enough() -> None:
     [
         (("--k", 0), 2, "argument --k: must be 1 at least"),
         (("--p", 2), 2, "argument --p: must be above 0, and 1 at most"),
-        (("--checkpoint", "damaged.json"), 1, "damaged.json is no checkpoint: "),
+        (("--checkpoint", "damaged.json"), 1, "damaged.json is not a checkpoint: "),
         (("--model", "scripted?file=none.yaml"), 1, "none.yaml"),
     ],
 )

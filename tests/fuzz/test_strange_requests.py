@@ -310,7 +310,7 @@ def test_a_message_is_answered_alike_over_http_and_over_stdio(door: Door, lines:
     for number in range(MESSAGES):
         message = strange.message(modern=False).replace(b"\n", b" ")
         if not message.strip(b" \t\r"):
-            continue  # a blank line is no message, and an empty body is a wrong one
+            continue  # a blank line is not a message, and an empty body is a wrong one
         answer = door.http.post(message)
         over_http = [one for one in answer.messages if "method" not in one]
         over_stdio = lines.ask(message, len(over_http))

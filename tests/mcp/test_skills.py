@@ -173,7 +173,7 @@ async def test_skills_are_found_loaded_and_read(desk: NewDesk, era: str, convent
     assert 'uri="skill://refunds/terms.md" trust="untrusted"' in read.text
     image = await here.call(READ, skill="refunds", path="logo.png")
     assert [type(block).__name__ for block in image.content] == ["TextContent", "ImageContent"]
-    assert "is no text" in await here.refused(READ, skill="refunds", path="data.bin")
+    assert "is not text" in await here.refused(READ, skill="refunds", path="data.bin")
     inventory = ["resources/read skill://refunds/_manifest"] if convention == "seed" else []
     files = ["SKILL.md", "terms.md", "logo.png", "data.bin"]
     assert here.reads() == [*inventory, *[f"resources/read skill://refunds/{one}" for one in files]]
@@ -276,8 +276,8 @@ async def test_a_swap_between_listing_and_reading_is_noticed(
 LIES = {
     "digest": "does not give what it lists: `skill://refunds/SKILL.md` is not the file",
     "frontmatter": "`description` differs from what is listed",
-    "oversized": "bytes it may have",
-    "oversized-blob": "bytes it may have",
+    "oversized": "exceeds the limit of",
+    "oversized-blob": "exceeds the limit of",
     "other-uri": "gave `skill://other/SKILL.md` for `skill://refunds/SKILL.md`",
 }
 

@@ -198,9 +198,9 @@ def test_all_problems_are_shown_at_once_with_their_place() -> None:
         ('{"messages": [', "FA402", "not JSON: it ends before it is complete", 1, 15),
         ("", "FA402", "there is nothing where JSON is expected", 1, 1),
         ('{"messages": []} x', "FA402", "not JSON: extra data", 1, 18),
-        ('{"messages": NaN}', "FA402", "`NaN` is no number JSON can hold", 1, 14),
-        ('{"messages": -Infinity}', "FA402", "`-Infinity` is no number JSON can hold", 1, 14),
-        ('{"messages": 1e999}', "FA402", "`1e999` is no number JSON can hold", 1, 14),
+        ('{"messages": NaN}', "FA402", "`NaN` is not a number JSON can hold", 1, 14),
+        ('{"messages": -Infinity}', "FA402", "`-Infinity` is not a number JSON can hold", 1, 14),
+        ('{"messages": 1e999}', "FA402", "`1e999` is not a number JSON can hold", 1, 14),
         ('{"messages": %s}' % ("9" * 5000), "FA402", "the number has too many digits", 1, 14),
         ('{"messages": [],\n "messages": []}', "FA403", "the key `messages` is there twice", 2, 2),
         ("[" * 100_000, "FA402", "nested too deep to be read", 1, 1),
@@ -223,7 +223,7 @@ def test_several_duplicates_are_all_found_and_name_the_first() -> None:
     assert twice.related[0].span is not None
     assert twice.related[0].span.start.column == 16
     assert inner.message == "the key `y` is there twice"
-    assert number.message == "`NaN` is no number JSON can hold"
+    assert number.message == "`NaN` is not a number JSON can hold"
 
 
 def test_keys_that_only_look_the_same_are_duplicates() -> None:

@@ -84,7 +84,7 @@ def test_json_is_read_too(tmp_path: Path) -> None:
         ("steps:\n  - {text: a, choose: [{text: b}]}\n", 2, "no answer of its own"),
         ("steps:\n  - choose: []\n", 2, "nothing to choose from"),
         ("steps:\n  - choose:\n    - {weight: 0, text: a}\n", 3, "must be a number above 0"),
-        ("steps:\n  - {text: a, expect: {regex: '('}}\n", 2, "`regex` is no pattern"),
+        ("steps:\n  - {text: a, expect: {regex: '('}}\n", 2, "`regex` is not a pattern"),
         ("steps:\n  - {text: a, repeat: forever}\n  - text: b\n", 2, "nothing after a step"),
         ("steps:\n  - {text: a, repeat: 0}\n", 2, "must be an integer from 1"),
         ("steps:\n  - call: {}\n", 2, "lacks `name`"),

@@ -91,7 +91,7 @@ def test_what_is_written_is_read_up_to_where_it_breaks_off(
     cut = data[: int(len(data) * part)]
     whole = cut.count(b"\n")
     if whole:
-        # The head is a line too, and the line that ends a recording is no entry.
+        # The head is a line too, and the line that ends a recording is not an entry.
         assert read(cut) == entries[: whole - 1]
     else:
         with pytest.raises(RunError, match=r"is empty|holds no whole line"):

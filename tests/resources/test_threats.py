@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> Path:
 
 
 def plant(folder: Path, secret: Path) -> None:
-    """Put everything that is no file into a folder."""
+    """Put everything that is not a file into a folder."""
     (folder / "link.md").symlink_to(secret)
     (folder / "linked").symlink_to(secret.parent)
     (folder / "round").symlink_to(folder)

@@ -64,12 +64,12 @@ def test_unknown_placeholders(tmp_path: Path) -> None:
     found = check_instruction(markdown_card(tmp_path, text), workspace=tmp_path)
     assert {item.severity for item in found} == {"warning"}
     assert shown(found) == [
-        ("FA701", "`{{current_date}}` is no placeholder", 4, 4),
-        ("FA701", "`{{user}}` is no placeholder", 5, 1),
-        ("FA701", "`{{ env }}` is no placeholder", 5, 10),
-        ("FA701", "`{{File:a.md}}` is no placeholder", 5, 20),
+        ("FA701", "`{{current_date}}` is not a placeholder", 4, 4),
+        ("FA701", "`{{user}}` is not a placeholder", 5, 1),
+        ("FA701", "`{{ env }}` is not a placeholder", 5, 10),
+        ("FA701", "`{{File:a.md}}` is not a placeholder", 5, 20),
         ("FA701", "`{{file}}` does not say which one", 6, 1),
-        ("FA701", "`{{user}}` is no placeholder", 6, 10),
+        ("FA701", "`{{user}}` is not a placeholder", 6, 10),
     ]
     assert [item.hint for item in found[:5]] == [
         "did you mean `{{currentDate}}`?",
@@ -112,7 +112,7 @@ def test_places_in_yaml(tmp_path: Path, text: str, line: int, column: int) -> No
 def test_where_the_text_cannot_be_found_the_field_is_shown(tmp_path: Path) -> None:
     card = yaml_card(tmp_path, 'instruction: "{{d\\u0074e}}"\n')
     (found,) = check_instruction(card, workspace=tmp_path)
-    assert found.message == "`{{dte}}` is no placeholder"
+    assert found.message == "`{{dte}}` is not a placeholder"
     assert found.span == card.span_of("instruction")
     assert found.fix is None
 

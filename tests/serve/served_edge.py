@@ -205,5 +205,5 @@ def request_line(method: str, params: Mapping[str, Any], request_id: int) -> byt
 
 def peak_kib(pid: int) -> int:
     """The most memory a process ever held."""
-    with open(f"/proc/{pid}/status") as lines:  # noqa: PTH123 - it is no file of a disk
+    with open(f"/proc/{pid}/status") as lines:  # noqa: PTH123 - it is not a file of a disk
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

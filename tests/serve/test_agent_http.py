@@ -163,7 +163,7 @@ def test_100_mb_are_not_taken(served: ServedAgents) -> None:
             answer = b"HTTP/1.1 413 "
     assert answer.startswith(b"HTTP/1.1 413 ")
     status = f"/proc/{served.process.pid}/status"
-    with open(status) as lines:  # noqa: PTH123 - it is no file of a disk
+    with open(status) as lines:  # noqa: PTH123 - it is not a file of a disk
         peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
     assert peak < 250_000, "the body was held in memory"
     assert served.open().call("ann", "still here")["isError"] is False

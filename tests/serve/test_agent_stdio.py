@@ -161,8 +161,8 @@ def test_wrong_use_is_said_before_anything_runs(directory: Path) -> None:
         (("--token-file", "x"), b"--token-file is for --transport http", 2),
         (("--host", "127.0.0.1"), b"--host is for --transport http", 2),
         (("--port", "0"), b"--port is for --transport http", 2),
-        (("--allow-load", "nowhere"), b"`nowhere`, which is no directory", 1),
-        (("--skills", "nowhere"), b"`nowhere`, which is no directory", 1),
+        (("--allow-load", "nowhere"), b"`nowhere`, which is not a directory", 1),
+        (("--skills", "nowhere"), b"`nowhere`, which is not a directory", 1),
         (("--model", "nonsense.model"), b"nonsense", 1),
         (("--dump-agent", "ann"), b"go together", 2),
     ):

@@ -360,4 +360,4 @@ def test_a_damaged_end_of_a_session_that_was_killed_is_told(
             continue
         assert answers <= whole, what
         if answers != whole:
-            assert "cannot be read: it goes on from what was before" in caplog.text, what
+            assert "cannot be read: it continues from the events before them" in caplog.text, what

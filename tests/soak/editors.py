@@ -180,10 +180,10 @@ class FaultEditor:
     def mend(self) -> None:
         self._number += 1
         for path in self._paths:
-            replace_file(path, card_text(f"mended {self._number}"))
+            replace_file(path, card_text(f"fixed {self._number}"))
 
     def expected(self) -> dict[str, str]:
-        return {path.stem: f"mended {self._number}" for path in self._paths}
+        return {path.stem: f"fixed {self._number}" for path in self._paths}
 
 
 class RootEditor:

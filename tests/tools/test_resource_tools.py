@@ -126,7 +126,7 @@ async def test_a_long_list_comes_in_pages(shelf: DocumentLookup, context: ToolCo
         result = await ask(shelf, context, "resource_list", prefix="odd://", cursor=cursor)
         assert not result.is_error
         *lines, last = result.text.split("\n")
-        found = re.fullmatch(r"(\d+) more: go on with `cursor` (\S+)", last)
+        found = re.fullmatch(r"(\d+) more: continue with `cursor` (\S+)", last)
         seen += [line.split(" ")[0] for line in (lines if found else [*lines, last])]
         if found is None:
             break
@@ -199,7 +199,7 @@ async def test_several_documents_are_read_each_below_its_uri(
     shelf: DocumentLookup, context: ToolContext
 ) -> None:
     result = await ask(shelf, context, "resource_read", uri="odd://all/two")
-    assert result.text == "===== odd://one\nfirst\n===== odd://two is no text\n"
+    assert result.text == "===== odd://one\nfirst\n===== odd://two is not text\n"
 
 
 @pytest.mark.spec("INTERNAL-17")

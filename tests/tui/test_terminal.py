@@ -291,7 +291,7 @@ def test_permissions(project: Path, tmp_path: Path) -> None:
     call = '***CALL_TOOL execute {"command": "echo made > file"}'
     with Terminal(*PASS, "--shell", rows=30) as terminal:
         terminal.wait_for(READY)
-        # Typed ahead of the question: it is no answer, and not lost.
+        # Typed ahead of the question: it is not an answer, and not lost.
         terminal.send(call)
         terminal.wait_for_screen("made > file")
         terminal.send("\ry")

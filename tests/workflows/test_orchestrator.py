@@ -425,7 +425,7 @@ async def test_what_workers_say_may_go_into_the_planner_s_own_history() -> None:
     assert check_validity(history) == []
     assert [one.text for one in history[:2]] == ["x", "done"]
     assert [one.text.rsplit(": ")[-1] for one in history[2::2]] == ["dig", "buy", "fill"]
-    assert result.adopted == history[2:]
+    assert result.external_messages == history[2:]
 
 
 @pytest.mark.spec("PLAN-9", "ROUTE-6")

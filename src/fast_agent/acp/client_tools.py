@@ -147,7 +147,7 @@ class ClientFiles:
     def _path(self, arguments: ToolArguments) -> Path:
         path = self.resolve(arguments.required_text("path"))
         if path is None:
-            raise ToolError("`path` is no path")
+            raise ToolError("`path` is not a path")
         return path
 
 

@@ -64,7 +64,7 @@ class LiveSession:
         session_id: Its id.
         cwd: Its directory.
         controller: Its agents, and the one that is talked to.
-        updates: Tells the client what happens.
+        updates: Notifies the client of what happens.
         approval: Asks the person about agents that were found.
         changed: Called when cards were loaded or reloaded, for the other sessions.
         again: Called to restart the program; raises RunError if it cannot restart.

@@ -60,7 +60,7 @@ class SessionRequest:
         client: What it offers.
         cwd: The session's directory.
         servers: MCP servers its agents get.
-        replay: Tell the client what was said before.
+        replay: Send the client the messages so far.
     """
 
     peer: Peer
@@ -127,7 +127,7 @@ class SessionOpening:
             sessions: All that are open, by id; this one is among them while it is.
             changed: Called when it loaded cards.
             again: Called to restart the program.
-            task_status: Told when it is open.
+            task_status: Started when the session is open.
 
         Raises:
             FastAgentError: Its agents cannot be made live; only before it is open.
@@ -442,7 +442,7 @@ class PromptJournal:
 
 
 def _interruption(session: Session | None) -> Iterator[str]:
-    """Yield what the user is told of a turn whose process was killed."""
+    """Yield the notice about a turn whose process was killed."""
     from fast_agent.commands.session_commands import interruption
 
     note = interruption(session)

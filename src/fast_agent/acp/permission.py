@@ -63,7 +63,7 @@ class Subject:
 
     Args:
         key: What it is remembered by.
-        said: What the user is told `always` covers.
+        said: What `always` covers, as shown to the user.
         lasts: Whether it may be decided for good.
         command: The command it is about; None where it is about no command.
     """

@@ -55,7 +55,7 @@ _THINKING = "reasoning"
 
 
 class Updates:
-    """Tells a client what happens in a session.
+    """Notifies a client of what happens in a session.
 
     Args:
         peer: The client.

@@ -156,7 +156,7 @@ class AgentSkills:
         return call_of(NamedSkill(name, entry, local), body, arguments)
 
     async def _load_in_fork(self, skill: SkillCall, context: ToolContext) -> tuple[Content, ...]:
-        """Have another instance of the agent carry out a skill that its model loads."""
+        """Run, in another instance of the agent, a skill that its model loads."""
         from fast_agent.agents.agent_tool import answer_of
         from fast_agent.agents.tool_calls import TurnCallContext
 

@@ -36,7 +36,7 @@ async def call_child(
     """Call a clone of a child, and deliver its new messages.
 
     A child that fails, is cancelled or takes too long leaves what its own history would keep: its
-    messages so far, closed so that a model can go on from them; or nothing, where it failed before
+    messages so far, closed so that a model can continue from them; or nothing if it failed before
     its first answer or does not remember.
 
     Args:

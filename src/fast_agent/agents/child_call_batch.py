@@ -25,7 +25,7 @@ class ChildCallBatch:
 
     Args:
         before: The parent's conversation before the message that made the calls.
-        warn: Tells a person what did not stop the calls.
+        warn: Called with each problem that did not stop the calls.
         concurrent: Whether the calls run at the same time.
         conversation: The agents of the conversation; None outside a runtime.
 
@@ -59,7 +59,7 @@ class ChildCallBatch:
         self.external_messages.extend(messages)
 
     def defer(self, index: int, landing: Delivery) -> None:
-        """Have something landed.
+        """Defer the delivery of messages.
 
         Args:
             index: Which call of the message it is, from 0.

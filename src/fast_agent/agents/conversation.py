@@ -167,7 +167,7 @@ class Conversation:
 
 
 def _keep_nothing(agent: Agent) -> None:
-    """Let an agent of a conversation that is not kept remember on its own."""
+    """Give an agent of an unsaved conversation its own history."""
 
 
 def _attach(journal: Journal, agent: Agent) -> None:

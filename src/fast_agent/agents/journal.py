@@ -130,7 +130,7 @@ class HistoryWriter:
         """Wait until the end of the process can no longer lose what was recorded.
 
         Raises:
-            SessionError: Some of it cannot be written; the history is written anew before the next
+            SessionError: Some of it cannot be written; the history is rewritten before the next
                 turn.
         """
         try:

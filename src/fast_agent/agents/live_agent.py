@@ -39,7 +39,7 @@ class TurnCarrier(Protocol):
     """Has turns of agents run elsewhere, such as by the workers of a cluster."""
 
     async def carry(self, life: TurnLife, output: OutputShape | None) -> None:
-        """Have a turn run, add its messages to the draft, and finish it.
+        """Run a turn, add its messages to the draft, and finish it.
 
         Args:
             life: The turn.

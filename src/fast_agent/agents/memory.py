@@ -32,7 +32,7 @@ class Memory:
     """The conversation of an instance.
 
     A conversation in it is never changed, only replaced, so that what others start from stays as it
-    is. Messages from outside never wait: while a turn runs they are put aside, and land when it
+    is. Messages from outside never wait: while a turn runs they are deferred, and added when it
     has ended, in the order they came.
 
     Args:
@@ -247,7 +247,7 @@ class TurnLock:
         self._wake()
 
     def _wake(self) -> None:
-        """Let the first waiting turn continue, if it is free."""
+        """Resume the first waiting turn if the lock is free."""
         if self._waiting and self._hold is None:
             self._waiting[0].set()
 

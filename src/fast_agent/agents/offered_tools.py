@@ -173,7 +173,7 @@ def _read(arguments: ToolArguments, conversation: Transcript) -> str:
     end = offset + len(piece)
     if offset >= len(text):
         return f"[there is nothing at character {offset:,}: the result has {len(text):,}]"
-    rest = f"; go on with `offset` {end}" if end < len(text) else ""
+    rest = f"; continue with `offset` {end}" if end < len(text) else ""
     return f"{piece}\n[characters {offset:,} to {end:,} of {len(text):,}{rest}]"
 
 

@@ -1,7 +1,7 @@
 """Turn: from a user message to the answer that ends it.
 
 One loop: ask the model, run the tools it calls, ask again, until an answer calls none. The turn
-works on a draft of the conversation and hands it over in one step, so that nobody ever sees a tool
+works on a draft of the conversation and hands it over in one step, so that no one sees a tool
 call without its result:
 
 * an answered turn leaves all its messages;

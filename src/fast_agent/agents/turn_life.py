@@ -359,7 +359,7 @@ class TurnLife:
         self.notify(TurnFinished, reason, None, *self.usages(), error)
 
     def _close(self, reason: StopReason) -> None:
-        """Let the draft end with an answer, so that a user message may follow."""
+        """End the draft with an answer, so that a user message may follow."""
         draft = self.draft
         if len(draft.history) == self.start:
             draft.append(self.message)

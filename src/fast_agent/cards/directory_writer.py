@@ -95,7 +95,7 @@ def _put_in_place(handle: int, staged: dict[str, str]) -> None:
 
 
 def _keep(handle: int, name: str) -> str | None:
-    """Give the old file a second name to restore it from."""
+    """Link the old file to a second name, to restore it from."""
     old = f".{uuid4().hex}.old"
     try:
         os.link(name, old, src_dir_fd=handle, dst_dir_fd=handle, follow_symlinks=False)
@@ -181,7 +181,7 @@ def name_problems(name: str) -> list[DumpProblem]:
     return [
         DumpProblem(
             rules.DUMP_OUTSIDE,
-            f"`{name}` is no plain file name, so it might leave the directory",
+            f"`{name}` is not a plain file name, so it might leave the directory",
             "use a name without `/`, `\\`, control characters and a leading `.`",
         )
     ]

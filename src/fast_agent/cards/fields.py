@@ -382,7 +382,7 @@ FIELDS: tuple[Field, ...] = (
         "continue_with_final",
         Flag(),
         _types("chain"),
-        "whether the conversation goes on with the last agent of the chain",
+        "whether the conversation continues with the last agent of the chain",
         effects=(),
         default=True,
     ),
@@ -449,7 +449,7 @@ FIELDS: tuple[Field, ...] = (
         "refinement_instruction",
         Text(),
         _types("evaluator_optimizer"),
-        "what the generator is told when it rewrites",
+        "what the generator is asked to do when it rewrites",
         effects=(),
     ),
     Field(

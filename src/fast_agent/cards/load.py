@@ -54,7 +54,7 @@ _OTHER_KEYS = frozenset(
 )
 """Keys that are not card fields, but that an author of cards may expect."""
 
-_PASSED_OVER = "passed over: "
+_SKIPPED = "skipped: "
 _MAX_LISTED = 8
 """Entries of a directory without cards that its error names."""
 
@@ -446,13 +446,13 @@ def _leaves_the_set(candidate: Candidate, end: str, grant: CardGrant) -> Diagnos
     try:
         grant.check_end(candidate.path, end)
     except TrustError:
-        message = f"passed over: it leads out of `{grant.root}`, through a link or by its name"
+        message = f"skipped: it leads out of `{grant.root}`, through a link or by its name"
         return Diagnostic(rules.SKIPPED_FILE, message, candidate.shown, severity="warning")
     return None
 
 
 def _passed_over(shown: str, reason: str) -> Diagnostic:
-    return Diagnostic(rules.SKIPPED_FILE, f"{_PASSED_OVER}{reason}", shown, severity="info")
+    return Diagnostic(rules.SKIPPED_FILE, f"{_SKIPPED}{reason}", shown, severity="info")
 
 
 def _bare(source: Source) -> Diagnostic:
@@ -492,15 +492,13 @@ def _no_cards(directory: _Directory, files: Sequence[FileLoad], *, is_optional: 
     other = other_entries(directory.path, directory.shown)
     passed_over = [
         *other.directories,
-        *(PassedOver(one.path, one.reason.removeprefix(_PASSED_OVER)) for one in skipped),
+        *(PassedOver(one.path, one.reason.removeprefix(_SKIPPED)) for one in skipped),
         *other.files,
     ]
-    related = [
-        Related(f"{_PASSED_OVER}{one.reason}", one.path) for one in passed_over[:_MAX_LISTED]
-    ]
+    related = [Related(f"{_SKIPPED}{one.reason}", one.path) for one in passed_over[:_MAX_LISTED]]
     if len(passed_over) > _MAX_LISTED:
         more = len(passed_over) - _MAX_LISTED
-        related.append(Related(f"{_PASSED_OVER}{more} more", directory.shown))
+        related.append(Related(f"{_SKIPPED}{more} more", directory.shown))
     if other.directories:
         hint = f"name the directory the cards are in: `{other.directories[0].path}`"
     elif passed_over:

@@ -99,7 +99,7 @@ def check_names(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnostic]:
                 "name",
                 severity="warning",
                 hint="use names that differ in letters or digits",
-                related=(_related(first, "the other one", "name"),),
+                related=(_related(first, "the other", "name"),),
             )
 
 

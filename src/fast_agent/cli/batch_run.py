@@ -570,7 +570,7 @@ async def _drain(
                 return
             error = PausedError(
                 f"the batch was stopped by {signal.Signals(number).name}",
-                hint="run the same command again: it goes on",
+                hint="run the same command again to resume",
                 signal=number,
             )
             requests.stop(error)

@@ -241,7 +241,7 @@ def command(
     if fix:
         report = checking.apply_fixes(report)
         for path in report.changed:
-            standard_error().line(f"mended {visible(str(path))}")
+            standard_error().line(f"fixed {visible(str(path))}")
     if output == "json":
         from fast_agent.diagnostics.render_json import render_json
 

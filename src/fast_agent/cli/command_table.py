@@ -10,7 +10,7 @@ from fast_agent.version import __version__
 
 COMMANDS = {
     "go": "Run an agent.",
-    "batch": "Run an agent over many items; a killed batch goes on.",
+    "batch": "Run an agent over many items; a killed batch can be resumed.",
     "runs": "List, show, watch, cancel, resume and export the runs of batches.",
     "worker": "Run a worker that executes runs of a Temporal server.",
     "serve": "Serve agents to MCP clients.",
@@ -76,7 +76,7 @@ class CommandTable(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; an interrupt ends it with status 130, as shells expect.
 
-        Click itself would exit with 1, which scripts cannot tell from a failure.
+        Click itself would exit with 1, which scripts cannot distinguish from a failure.
         """
         try:
             return super().invoke(ctx)

@@ -95,7 +95,9 @@ class Change:
 @click.command()
 @click.argument("a")
 @click.argument("b")
-@options.output_format("json", "svg", told="Text, JSON, or a picture of both card sets as SVG.")
+@options.output_format(
+    "json", "svg", help_text="Text, JSON, or a picture of both card sets as SVG."
+)
 @click.option("--exit-code", is_flag=True, help="Exit with status 1 if there are differences.")
 @options.MULTI_CARD
 @click.pass_context
@@ -395,10 +397,10 @@ def diff_json(before: Side, after: Side, changes: Sequence[Change]) -> JsonObjec
 
 def _head(before: Side, after: Side, changes: Sequence[Change]) -> Iterator[str]:
     counts = Counter(change.kind for change in changes)
-    told = [f"{counts[kind]} {kind}" for kind in _SIGNS if counts[kind]]
+    help_text = [f"{counts[kind]} {kind}" for kind in _SIGNS if counts[kind]]
     yield f"--- {visible(before.name)}  {_counted(before)}"
     yield f"+++ {visible(after.name)}  {_counted(after)}"
-    yield ", ".join(told) or "no differences"
+    yield ", ".join(help_text) or "no differences"
 
 
 def _counted(side: Side) -> str:

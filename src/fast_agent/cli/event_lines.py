@@ -98,7 +98,7 @@ class EventLines:
 
         Args:
             event: Its name.
-            facts: Its fields besides version, number, time and name.
+            facts: Its fields other than version, number, time and name.
         """
         if self._error is not None:
             return

@@ -74,7 +74,7 @@ def command(
     if there and not (force or dry_run):
         raise CardError(
             f"`{there[0]}` exists already, so nothing was written",
-            hint="`--force` writes such files anew; `--output DIR` names another directory",
+            hint="`--force` overwrites them; `--output DIR` names another directory",
         )
     texts = {name: text.encode() for name, text in files.items()}
     written = [directory / name for name in files] if dry_run else []

@@ -75,7 +75,7 @@ def _interrupt_between_steps() -> None:
     Where SIGINT is ignored, asyncio installs no handler that cancels the main task. Raising at once
     could end a task between any two instructions, half way through what it closes.
     """
-    asyncio = sys.modules.get("asyncio")  # imported by whoever runs a loop
+    asyncio = sys.modules.get("asyncio")  # imported by any program that runs a loop
     try:
         loop = None if asyncio is None else asyncio.get_running_loop()
     except RuntimeError:

@@ -100,7 +100,7 @@ class PlanCommand:
                 return voters[self.agent]
             known = ", ".join([f"`{name}`" for name in voters]) or "there is none"
             raise CardError(
-                f"`{self.agent}` is no card of type `MAKER`", hint=f"such cards: {known}"
+                f"`{self.agent}` is not a card of type `MAKER`", hint=f"such cards: {known}"
             )
         if len(voters) != 1:
             names = ", ".join([f"`{name}`" for name in voters])

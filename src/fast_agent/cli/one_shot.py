@@ -249,7 +249,7 @@ class GoCommand(DumpOptions):
         session = None
         if self.resume is not None:
             if store is None:
-                raise click.UsageError("--resume goes on with a session, --no-session keeps none")
+                raise click.UsageError("--resume continues a session, --no-session saves none")
             session = resumed(program, store, self.resume)
             note = interruption(session)
             if note is not None:
@@ -385,7 +385,7 @@ class GoCommand(DumpOptions):
                 steps.check()
                 self._print(app, agent, result, progress, lines)
                 if session is not None:
-                    progress.note(f"kept as session `{session.id}`; `--resume` goes on with it")
+                    progress.note(f"kept as session `{session.id}`; `--resume` continues it")
 
     def _running(
         self, program: FastAgent, progress: Progress, listener: Listener | None, **more: Any

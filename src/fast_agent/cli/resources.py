@@ -413,4 +413,4 @@ def _serve_over_http(values: Mapping[str, object]) -> None:
 def _port(text: str) -> int:
     if text.isascii() and text.isdigit() and int(text) <= _MAX_PORT:
         return int(text)
-    raise click.UsageError(f"`--port {text}` is no number from 0 to {_MAX_PORT}")
+    raise click.UsageError(f"`--port {text}` is not a number from 0 to {_MAX_PORT}")

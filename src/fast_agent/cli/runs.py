@@ -167,7 +167,7 @@ def resume(
 
     A failed or cancelled run is started again: what was answered is not asked again. The run
     continues with the cards it began with; with --from, with those of now. With --engine temporal,
-    NAME is a run, and workers go on with it.
+    NAME is a run, and workers continue it.
     """
     if engine == "temporal":
         if from_step is not None or trust:

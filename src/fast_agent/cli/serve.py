@@ -165,7 +165,7 @@ def _check_directories(option: str, named: tuple[str, ...]) -> None:
     for one in named:
         if not os.path.isdir(one):  # noqa: PTH112
             raise ConfigError(
-                f"{option} names `{one}`, which is no directory",
+                f"{option} names `{one}`, which is not a directory",
                 hint="make it, or correct the path",
             )
 

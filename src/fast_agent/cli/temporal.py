@@ -144,7 +144,7 @@ def choices_of(options: CardOptions, program: FastAgent, receiver: str | None) -
 
 
 def carry_turns(program: FastAgent, options: CardOptions, address: str | None) -> None:
-    """Have the turns of a program's agents run by the workers of a Temporal server.
+    """Run the turns of a program's agents on the workers of a Temporal server.
 
     Args:
         program: The program, with its cards loaded.

@@ -43,7 +43,7 @@ EDITIONS = "editions"
 )  # fmt: skip
 @click.option(
     "--drain", "drain_seconds", type=click.FloatRange(min=0), default=30.0, show_default=True,
-    metavar="SECONDS", help="How long steps may take that run when the worker is told to end.",
+    metavar="SECONDS", help="How long running steps may take when the worker is asked to stop.",
 )  # fmt: skip
 @options.CONFIG_PATH
 @options.quiet("Print nothing but errors.")

@@ -119,7 +119,7 @@ def _history(value: str | None) -> str | None:
     near = closest(value, HISTORIES)
     listed_words = ", ".join(f"`{word}`" for word in HISTORIES)
     hint = did_you_mean(near, f"the values are {listed_words}")
-    raise RunError(f"`{short(value)}` is no history", hint=hint)
+    raise RunError(f"`{short(value)}` is not a history", hint=hint)
 
 
 async def _model(arguments: Arguments, controller: ConversationController) -> CommandResult:

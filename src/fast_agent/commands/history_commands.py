@@ -139,7 +139,7 @@ def _number(text: str | None, default: int) -> int:
         return default
     if text.isascii() and text.isdecimal() and len(text) < 10 and int(text):
         return int(text)
-    raise RunError(f"`{short(text)}` is no number from 1 on")
+    raise RunError(f"`{short(text)}` is not a number from 1 on")
 
 
 def _slug(name: str) -> str:

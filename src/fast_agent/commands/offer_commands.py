@@ -111,7 +111,7 @@ def _pairs(text: str) -> dict[str, str]:
     pairs = [word.partition("=") for word in words]
     for key, equals, _ in pairs:
         if not equals:
-            raise RunError(f"`{short(key)}` is no argument", hint="write KEY=VALUE")
+            raise RunError(f"`{short(key)}` is not an argument", hint="write KEY=VALUE")
     return {key: value for key, _, value in pairs}
 
 

@@ -25,7 +25,7 @@ def named_path(text: str, controller: ConversationController) -> Path:
     from pathlib import Path
 
     if not text.strip() or not text.isprintable():
-        raise RunError("that is no path", hint="name a file or a directory")
+        raise RunError("that is not a path", hint="name a file or a directory")
     path = Path(text)
     if text == "~" or text.startswith("~/"):
         path = path.expanduser()

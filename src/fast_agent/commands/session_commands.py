@@ -51,7 +51,7 @@ async def _resume(arguments: Arguments, controller: ConversationController) -> C
             )
     found = controller.sessions.find(wanted)
     if controller.session is not None and found == controller.session.id:
-        return CommandResult(text=f"session `{found}` is the one that goes on here")
+        return CommandResult(text=f"session `{found}` is already open here")
     from anyio.to_thread import run_sync
 
     session = await run_sync(controller.sessions.open_unasked, found)
@@ -60,7 +60,7 @@ async def _resume(arguments: Arguments, controller: ConversationController) -> C
     except BaseException:
         session.close()
         raise
-    return await _changed(controller, session, "session `{}` goes on")
+    return await _changed(controller, session, "session `{}` continues")
 
 
 async def _agree(controller: ConversationController, session: Session) -> None:
@@ -101,13 +101,13 @@ def _answered(found: Interrupted) -> str:
 
 
 def interruption(session: Session | None) -> str | None:
-    """Return what a user is told of a turn that was interrupted; None where none was."""
+    """Return the notice about an interrupted turn, or None."""
     found = None if session is None else session.interrupted
     if found is None:
         return None
     return (
         f"the turn `{short(found.message.text)}` was interrupted, and {_answered(found)} kept;"
-        " `/session continue` goes on with it"
+        " `/session continue` continues it"
     )
 
 
@@ -117,7 +117,7 @@ async def _fork(arguments: Arguments, controller: ConversationController) -> Com
     here, at = _here(controller), arguments.word()
     session = await run_sync(partial(controller.sessions.fork, here.id, at))
     return await _changed(
-        controller, session, "session `{}` goes on from here; " + f"`{here.id}` stays"
+        controller, session, "session `{}` continues from here; " + f"`{here.id}` stays"
     )
 
 
@@ -142,7 +142,7 @@ async def _delete(arguments: Arguments, controller: ConversationController) -> C
     found = controller.sessions.find(arguments.words[0])
     if controller.session is not None and found == controller.session.id:
         raise RunError(
-            "the session that goes on here cannot be deleted",
+            "the open session cannot be deleted",
             hint="`/session new` begins another first",
         )
     controller.sessions.delete(found)

@@ -35,7 +35,7 @@ def many(number: int, noun: str) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Put foreign text into a code block whose fence is longer than any in it."""
+    """Wrap foreign text in a code block whose fence is longer than any in it."""
     longest = max((len(found) for found in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     shown = "\n".join(visible(line) for line in text.rstrip().splitlines())

@@ -109,7 +109,7 @@ _SERVER_UNSUPPORTED: Final[Mapping[str, str]] = {
     "management": "give the server a `command` or a `url`",
     "connector_id": "give the server a `command` or a `url`",
     "auth": "authorize with `fast-agent auth login SERVER`, or send a token in `headers`",
-    "implementation": "servers are told the name of this program",
+    "implementation": "servers receive the name of this program",
     "name": "a server is called as its key is",
 }
 _MCP_DISPLAY: Final[Mapping[str, str]] = {

@@ -141,7 +141,7 @@ SERVER: Final = Record(
         Entry(
             "roots",
             ListOf(AnyOf((PathText(), ROOT))),
-            "what it is told it may work on",
+            "what the server may work on",
             effects=("read",),
         ),
         Entry(

@@ -126,6 +126,6 @@ def _open_to_others(secrets: Path) -> Diagnostic | None:
 def _passed_over(path: Path) -> Diagnostic:
     return Place(str(path)).problem(
         UNSAFE_CONFIG,
-        "the file was passed over: it is another user's, in a directory everyone may write to",
+        "the file was skipped: it is another user's, in a directory everyone may write to",
         "name it with `--config-path` if you trust it",
     )

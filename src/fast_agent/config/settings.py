@@ -90,7 +90,7 @@ class ServerSettings:
         oauth: How this program is authorized there.
         include_instructions: Whether its instructions are part of those of agents.
         load_on_start: Whether it is connected to when the program starts.
-        roots: What the server is told it may work on.
+        roots: What the server may work on.
         read_timeout_seconds: Longest wait for an answer, or None for the default.
         connect_timeout_seconds: Longest wait for a connection, or None for the default.
         list_timeout_seconds: Longest wait for a page of a list, or None for the default.

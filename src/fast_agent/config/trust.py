@@ -81,13 +81,15 @@ TRUST: Final = Record(
             "deny",
             Record(
                 entries=(
-                    Entry("hosts", _NAMES, "hosts nobody may allow", effects=()),
-                    Entry("commands", _NAMES, "command lines nobody may allow", effects=()),
-                    Entry("variables", _NAMES, "variables nobody may send", effects=()),
+                    Entry("hosts", _NAMES, "hosts that may never be allowed", effects=()),
+                    Entry(
+                        "commands", _NAMES, "command lines that may never be allowed", effects=()
+                    ),
+                    Entry("variables", _NAMES, "variables that may never be sent", effects=()),
                 ),
                 build=DenySettings,
             ),
-            "what nobody may allow, not by `--trust` either",
+            "what may never be allowed, not even by `--trust`",
             effects=(),
         ),
         Entry("ask", Flag(), "whether a person may be asked; false answers no", effects=()),

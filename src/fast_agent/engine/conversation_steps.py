@@ -105,7 +105,7 @@ class ConversationSteps(NullSteps):
         return self._opened is not None or (self._records is None and self._path.exists())
 
     def take_up(self) -> None:
-        """Let the next turn with the message of the interrupted one be that turn."""
+        """Treat the next turn with the interrupted turn's message as that turn."""
         rows = [*self.store.runs(state="queued")]
         self._taken_up = rows[-1] if rows else None
 
@@ -161,7 +161,7 @@ class ConversationSteps(NullSteps):
                 return found
         if self._is_there:
             for row in [*self.store.runs(state="queued")]:
-                self.store.delete_run(row.id)  # the user went on with something else
+                self.store.delete_run(row.id)  # the user started something else
         return new_run(uuid4().hex, agent, written)
 
     def _keep(self, digest: str, value: JsonValue) -> None:

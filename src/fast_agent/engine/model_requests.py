@@ -99,7 +99,7 @@ class Lane:
         self.open_at = max(self.open_at, now + seconds)
 
     def wake_all(self) -> None:
-        """Let every waiting request notice that none is sent any more."""
+        """Wake every waiting request: no more requests are sent."""
         while self._waiting:
             self._waiting.popleft().set()
 
@@ -245,7 +245,7 @@ class ModelRequests:
                 shown = f"${used / 1e9:.4f}" if name == "cost" else f"{used:,} tokens"
                 return PausedError(
                     f"the limit of the batch is reached: {shown} used",
-                    hint=f"run it again with a higher `--limit-{name}`: it goes on",
+                    hint=f"run it again with a higher `--limit-{name}` to resume",
                 )
         return None
 
@@ -264,7 +264,7 @@ class ModelRequests:
                 raise self.stop(
                     PausedError(
                         f"{error.message}{when}",
-                        hint="run the same command again later: it goes on",
+                        hint="run the same command again later to resume",
                         until=until,
                     )
                 )

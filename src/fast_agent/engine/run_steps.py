@@ -69,7 +69,7 @@ class DurableSteps(PlacedSteps):
         requests: Lets model requests through.
         fault: Called at the boundaries of steps with their name and the step's place, for tests
             that kill the process there; None calls nothing.
-        parts: The pieces its questions are made of; None makes them anew.
+        parts: The pieces its questions are made of; None creates them.
         is_shielded: Whether the run is cancelled through `is_closing` alone, so that it can tell
             the end of its process from its own decisions.
 

@@ -466,7 +466,7 @@ class RunStore:
             return dict(rows.fetchall())
 
     def forget_edition(self, run_id: str) -> None:
-        """Let a run continue with the cards of the process that takes it."""
+        """Allow a run to continue with the cards of the process that takes it."""
         with self._errors():
             self._connection.execute("UPDATE run SET edition=NULL WHERE id=?", (run_id,))
 
@@ -659,7 +659,7 @@ class RunStore:
             if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
                 raise FullDiskError(
                     f"the disk of `{self.path}` is full",
-                    hint="free some room, then run the same command again: it goes on",
+                    hint="free some room, then run the same command again to resume",
                 ) from error
             raise StoreError(f"the runs in `{self.path}` cannot be used: {error}") from error
         except sqlite3.DatabaseError as error:

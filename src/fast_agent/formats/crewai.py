@@ -126,5 +126,5 @@ def _tell_inputs(draft: Draft) -> None:
             rules.LOST_FIELD,
             f"`{{{name}}}` is filled in by Python there; in the card it is plain text",
             draft.keys,
-            "write what it stands for, or let the request say it",
+            "write its value, or let the request say it",
         )

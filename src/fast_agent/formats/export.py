@@ -431,7 +431,7 @@ class _Export:
         span = self._card.span_of(name, *keys, key=True)
         hint = "it is left out of the agent"
         if name == "instruction":
-            hint = "write what it stands for"
+            hint = "write its value"
         line = None if span is None else self._card.source_line(span.start.line)
         self._out.diagnostics.append(
             Diagnostic(

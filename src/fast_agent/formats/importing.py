@@ -142,7 +142,7 @@ def write_import(plan: Import, *, force: bool) -> list[Path]:
         more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         raise CardError(
             f"`{there[0]}`{more} exists already, so nothing was written",
-            hint="`--force` writes such files anew; `--output DIR` names another directory",
+            hint="`--force` overwrites them; `--output DIR` names another directory",
         )
     written = write_directory(plan.output, changed) if changed else []
     if plan.servers.text is not None and plan.config_path is not None:
@@ -186,7 +186,7 @@ def _read(
         plan.unread.append(
             Diagnostic(
                 rules.UNREADABLE_FOREIGN.code,
-                "the file is no agent of a tool that is known",
+                "the file is not an agent of a tool that is known",
                 str(path),
                 severity=rules.UNREADABLE_FOREIGN.severity,
                 hint=f"`--from {'|'.join(FORMATS)}` says what it is",

@@ -266,7 +266,7 @@ class Authorizations:
         except OSError as error:
             raise ConfigError(
                 f"`{self.path}` cannot be read: {os_reason(error)}",
-                hint="it is a file of yours that nobody else can read",
+                hint="it must be your own file, readable by you only",
             ) from error
         if text is not None:
             entries = _parsed(text, self.path)

@@ -110,7 +110,7 @@ class BearerAuth(httpx2.Auth):
 
     @asynccontextmanager
     async def _exclusive(self) -> AsyncGenerator[None]:
-        """Let one request of one process renew tokens at a time."""
+        """Renew tokens in one request of one process at a time."""
         async with self._renewing:
             lock = self._authorizations.exclusive()
             await anyio.to_thread.run_sync(lock.__enter__)

@@ -169,7 +169,7 @@ class ServerRequests:
             name,
             call.model_answers,
             call.agent_name,
-            "there is nobody to ask" if human is None else "the person did not allow it",
+            "no user is connected" if human is None else "the person did not allow it",
         )
         return False
 

@@ -84,7 +84,7 @@ _log = logging.getLogger(__name__)
 
 
 class Changes(Protocol):
-    """Told when a list of the server changed."""
+    """Notified when a list of the server changed."""
 
     def tools_changed(self) -> None:
         """The list of tools changed."""
@@ -106,7 +106,7 @@ class LiveSession:
         spec: The server.
         offered: What this client does for it.
         calls: The requests open at it.
-        changes: Told of changed lists.
+        changes: Notified of changed lists.
     """
 
     def __init__(

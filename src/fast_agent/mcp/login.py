@@ -91,7 +91,7 @@ class LoginOptions:
 async def log_in(
     spec: ServerSpec, authorizations: Authorizations, options: LoginOptions
 ) -> Authorization:
-    """Let the user authorize this program at a server, and store what was granted.
+    """Ask the user to authorize this program at a server, and store the grant.
 
     Args:
         spec: The server; one with an address.
@@ -494,7 +494,7 @@ async def open_browser(address: str, environ: Mapping[str, str]) -> bool:
 
 
 async def revoke(authorization: Authorization, spec_name: str) -> bool:
-    """Let the authorization server revoke an authorization.
+    """Revoke an authorization at the authorization server.
 
     Returns:
         Whether it did; False where it offers no such thing, or cannot be reached.

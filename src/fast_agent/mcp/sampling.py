@@ -93,7 +93,7 @@ class SamplingPerson(Protocol):
     async def sample(
         self, params: CreateMessageRequestParams
     ) -> CreateMessageResult | CreateMessageResultWithTools | ErrorData:
-        """Let the model answer it."""
+        """Answer the request with the model."""
         ...
 
 

@@ -240,7 +240,7 @@ def launched(
         spec: A server.
         home: The home.
         workspace: The directory the program works in.
-        is_trusted: Tells whether the project of the workspace is approved, or the person's own.
+        is_trusted: Whether the project of the workspace is approved, or the user's own.
 
     Returns:
         The server; unchanged where it is found, names another directory, or is not a launcher.

@@ -177,7 +177,9 @@ class ServerSkills:
         if not isinstance(skills, list):
             raise ToolError(f"server `{self.label}`: `skills/list` gave no list of skills")
         if following is not None and not isinstance(following, str):
-            raise ToolError(f"server `{self.label}`: `skills/list` gave a cursor that is no text")
+            raise ToolError(
+                f"server `{self.label}`: `skills/list` gave a cursor that is not a string"
+            )
         fresh = answer.get("ttlMs")
         known = isinstance(fresh, int | float) and not isinstance(fresh, bool)
         # A change of resources announces changed skills; if it is not notified, and the list has no
@@ -240,14 +242,14 @@ class ServerSkills:
             try:
                 uri = Uri.parse(resource.uri)
             except InvalidUri as problem:
-                self._report(f"`{one_line(resource.uri)}` is passed over: it {problem.reason}")
+                self._report(f"`{one_line(resource.uri)}` is skipped: it {problem.reason}")
                 continue
             self._inventories[uri.text] = SkillResource(uri, resource.uri)
             if uri.segments[-1] != "SKILL.md" or len(uri.segments) < 2:
                 continue
             name = uri.segments[-2]
             if not is_name(name):
-                self._report(f"`{one_line(resource.uri)}` is passed over: no name of a skill")
+                self._report(f"`{one_line(resource.uri)}` is skipped: no name of a skill")
                 continue
             if self._allowed.allows_resource(self.label, resource.uri):
                 head = SkillResource(uri, resource.uri)
@@ -297,7 +299,7 @@ class ServerSkills:
         data = _bytes(text, cast("str | None", getattr(content, "blob", None)), most)
         if data is None:
             raise MismatchError(
-                f"`{one_line(sent)}` has more than the {most:,} bytes it may have, or is no content"
+                f"`{one_line(sent)}` exceeds the limit of {most:,} bytes, or has no content"
             )
         return data
 

@@ -146,7 +146,7 @@ def check_history_file(
     found: list[Problem] = []
     if disorder:
         places = json_places(source) if _is_json(path) else delimited_places(source)
-        hint = "models refuse this order; mend or remove the message"
+        hint = "models reject this order; fix or remove the message"
         found += [
             Problem(
                 UNUSABLE_ORDER, f"message {item.index} {item.reason}", *places[item.index], hint

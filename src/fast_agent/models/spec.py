@@ -183,7 +183,7 @@ def _split(
     if "," in body:
         _refuse(
             MALFORMED_MODEL,
-            f"`{text}` stands for several models",
+            f"`{text}` matches several models",
             "let an alias name one model, and list several where a card or `--model` names it",
         )
     first, dot, name = body.partition(".")

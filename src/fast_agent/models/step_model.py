@@ -168,7 +168,7 @@ class StepModel:
         return response
 
     def _pass_over(self, *, ran: bool) -> None:
-        """Let a script continue after a request that was answered in a former life of the run."""
+        """Continue a script after a request that was answered in a former life of the run."""
         if not ran and isinstance(self._model, Skipping):
             self._model.skip()
 
@@ -277,7 +277,7 @@ def usage_from_json(value: JsonValue) -> Usage:
         ValueError: It is not an object of numbers.
     """
     if not isinstance(value, Mapping):
-        raise ValueError("the usage of an answer is no object")  # noqa: TRY004
+        raise ValueError("the usage of an answer is not an object")  # noqa: TRY004
     counts = {name: count for name, count in value.items() if isinstance(count, int)}
     return Usage(**counts)
 
@@ -305,7 +305,7 @@ def response_to_json(response: ModelResponse, heard: Sequence[Delta] = ()) -> Js
 
 def _read(value: JsonValue, on_delta: DeltaSink | None) -> ModelResponse:
     if not isinstance(value, Mapping):
-        raise RunError("an answer of the recording is no object")
+        raise RunError("an answer of the recording is not an object")
     message = message_from_wire(value.get("message"))
     if on_delta is not None:
         pieces = value.get("pieces")

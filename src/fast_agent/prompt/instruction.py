@@ -1,7 +1,7 @@
 """Instructions: a card's text with its placeholders filled in, when a turn needs it.
 
 A template is parsed once. Rendering reads what may have changed (the date, files, servers, agents),
-and writes the text anew only where something did. What comes out of a placeholder is put in as it
+and rewrites the text only where something did. What comes out of a placeholder is put in as it
 is and never looked at again, so a fetched page cannot name a file to read.
 """
 

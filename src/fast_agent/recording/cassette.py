@@ -32,7 +32,7 @@ _LACKED: Final[Mapping[int, frozenset[Kind]]] = {
 """By form, the kinds of questions that were not separate steps when it was written."""
 
 _KINDS: Final = frozenset(get_args(Kind))
-_RECORD: Final = "record it anew with `--record`"
+_RECORD: Final = "record it again with `--record`"
 
 
 @frozen

@@ -223,7 +223,7 @@ class Replayer(PlacedSteps):
         await sleep(PATIENCE)
         raise RunError(
             f"{_describe_key(key)} had no answer when it was recorded, and is still waited for",
-            hint="record the run anew; it was stopped while it waited",
+            hint="record the run again; it was stopped while it waited",
         )
 
     def _failed(self, error: RunError) -> RunError:

@@ -120,7 +120,7 @@ class Decisions:
         Args:
             line: The line.
             waits: Whether it is about what an approval would let act; where the person talks, the
-                line then names `/trust`, since nobody is asked in mid-conversation.
+                line then names `/trust`, since no question is asked in mid-conversation.
         """
         if line not in self._reported:
             self._reported.add(line)

@@ -272,7 +272,7 @@ class Registry:
         if taken is not None:
             raise CardError(
                 f"there are two agents called `{card.config.name}`",
-                hint=f"the other one is {f'in {taken.path}' if taken.path else 'made in code too'}",
+                hint=f"the other is {f'in {taken.path}' if taken.path else 'made in code too'}",
             )
         before = self._snapshot
         load_set = LoadSet.of(_cards(roots))

@@ -92,7 +92,7 @@ class ResourceRoots(NamedTuple):
 
         Args:
             limits: What they keep to.
-            report: Told what is wrong with skills; None for the log.
+            report: Called with each problem of a skill; None for the log.
 
         Raises:
             ConfigError: The guide is missing or wrong.

@@ -520,7 +520,7 @@ class Workers:
         self._tasks.start_soon(self._work, job)
 
     def end(self) -> None:
-        """Let every task end once it is idle."""
+        """End every task once it is idle."""
         self._ending = True
         for waiting in self._idle:
             if not waiting.done():

@@ -136,7 +136,7 @@ def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
         from fast_agent.diagnostics.rules import SKILL_ROOT
 
         is_file = os.path.exists(path)  # noqa: PTH110
-        message = f"`{name}` {'is no folder' if is_file else 'does not exist'}"
+        message = f"`{name}` {'is not a folder' if is_file else 'does not exist'}"
         # `skills: DIR` means a list of one.
         span = card.span_of("skills", index) or card.span_of("skills")
         yield Diagnostic(
@@ -291,7 +291,7 @@ def _problem(
                     return INSTRUCTION_SOURCE, f"there is no document for `{placeholder}`", None
                 internal(placeholder.argument)
             case "agentInternalResources" if not (config.resource_tools or config.type == "smart"):
-                message = f"`{config.name}` is told of documents that it cannot read"
+                message = f"`{config.name}` has a list of documents that it cannot read"
                 hint = "write `resource_tools: true`, or leave the placeholder out"
                 return UNREADABLE_INDEX, message, hint
             case "url" if not is_web_address(placeholder.argument):
@@ -312,14 +312,14 @@ def _unknown(card: Card, text: str, placeholder: Placeholder) -> Diagnostic:
     meant = closest(name, (*PLAIN, *WITH_ARGUMENT))
     escape = f"write `\\{raw}` to give the model these very braces"
     if meant is None:
-        message, hint, replacement = f"`{raw}` is no placeholder", escape, None
+        message, hint, replacement = f"`{raw}` is not a placeholder", escape, None
     elif meant in WITH_ARGUMENT and not placeholder.argument:
         message, replacement = f"`{raw}` does not say which one", None
         hint = f"write what it names after a colon: `{{{{{meant}:…}}}}`"
     else:
         argument = f":{placeholder.argument}" if meant in WITH_ARGUMENT else ""
         replacement = f"{{{{{meant}{argument}}}}}"
-        message, hint = f"`{raw}` is no placeholder", f"did you mean `{replacement}`?"
+        message, hint = f"`{raw}` is not a placeholder", f"did you mean `{replacement}`?"
     return _diagnostic(card, text, placeholder, UNKNOWN_PLACEHOLDER, message, hint, replacement)
 
 

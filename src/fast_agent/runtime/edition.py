@@ -116,7 +116,7 @@ class CardGeneration:
     ) -> CardGeneration:
         """Make the edition that follows.
 
-        What was needed before is made anew at once, so that a card that cannot be run is found
+        What was needed before is recreated at once, so that a card that cannot be run is found
         before anything changes.
 
         Args:

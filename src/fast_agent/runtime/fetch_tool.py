@@ -289,7 +289,7 @@ class FetchTool(RuntimeTool):
 
     Args:
         permission: Who is asked before this machine or a private network is connected to; None
-            where somebody was asked about the call already.
+            if the user was already asked about the call.
     """
 
     __slots__ = ("_permission",)

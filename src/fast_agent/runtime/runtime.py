@@ -283,7 +283,7 @@ class Runtime:
 
         Args:
             load_set: The cards; they were checked.
-            changed: The agents whose cards, or files behind them, are other ones now, with all
+            changed: The agents whose cards, or files behind them, have changed, with all
                 that depend on them.
             settings: Another configuration, by which all agents are made again; None keeps the
                 one there is.
@@ -396,7 +396,7 @@ class Runtime:
             child: The card of the one that answers.
             message: What it is asked.
             wanted: What it starts with and where its messages go, over what the cards say.
-            warn: Told of what did not stop the call; one line each.
+            warn: Called with a line for each problem that did not stop the call.
             conversation: The conversation the call belongs to; None is the runtime's own.
 
         Raises:
@@ -431,7 +431,7 @@ class Runtime:
         return self._chosen.get(name, self._options.model)
 
     async def choose_model(self, name: str, spec: str | None) -> None:
-        """Let an agent ask another model from its next turn on; also after a reload.
+        """Switch an agent to another model from its next turn on, also after a reload.
 
         Args:
             name: The card's name.

@@ -87,7 +87,7 @@ class AgentCall:
         """Run the call and return the agent's answer.
 
         Args:
-            report: Tells the client how far it is; None where it does not want to know.
+            report: Sends progress to the client; None if it did not ask for it.
             human: The way to the client's person; None where there is none.
 
         Returns:
@@ -332,7 +332,7 @@ class Progress:
             self._moved.set()
 
     def end(self) -> None:
-        """Let `notify` end when the newest step was sent."""
+        """End `notify` when the newest step was sent."""
         self._ended = True
         self._moved.set()
 
@@ -354,7 +354,7 @@ async def reported(report: Report | None) -> AsyncGenerator[Listener | None]:
     """Report the events that the listener given here hears.
 
     Args:
-        report: Tells the client: (steps so far, message); None where it does not want to know.
+        report: Sends progress (steps so far, message) to the client; None if it did not ask.
     """
     if report is None:
         yield None

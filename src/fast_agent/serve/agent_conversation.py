@@ -157,7 +157,7 @@ class ServedConversation:
             await run_sync(session.take_up)
 
     async def release(self) -> None:
-        """Let other servers answer it, if it is idle and they can."""
+        """Release the conversation to other servers, if it is idle and they can answer it."""
         session = self._session
         if session is None or self.using or self._store is None or not self._store.is_shared:
             return

@@ -408,7 +408,7 @@ class ServedClient:
     async def sample(
         self, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        """Let its model answer a sampling request."""
+        """Answer a sampling request with the agent's model."""
         import mcp_types as types  # here, since only who has a server that samples has it loaded
         from pydantic import ValidationError
 

@@ -121,7 +121,7 @@ async def open_server(
     Args:
         program: The agents, loaded.
         options: How they are served.
-        notify: Told what a person should know, one line each.
+        notify: Called with each line a user should see.
         clock: Seconds that never go back.
         new_id: Returns unguessable ids.
 
@@ -195,8 +195,8 @@ async def serve(
     Args:
         program: The agents, loaded.
         options: How they are served.
-        ready: Told the address once clients may connect; not called over stdio.
-        notify: Told what a person should know, one line each.
+        ready: Called with the address once clients may connect; not called over stdio.
+        notify: Called with each line a user should see.
 
     Raises:
         ConfigError: The server cannot listen on the address.

@@ -65,7 +65,7 @@ class ConnectionLimits(NamedTuple):
 
 
 def spare_descriptors() -> int | None:
-    """Return how many descriptors this process may open besides its own; None without a limit."""
+    """Return how many more descriptors this process may open; None without a limit."""
     if sys.platform == "win32":  # which has no such limit
         return None
     import resource

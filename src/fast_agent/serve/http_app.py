@@ -151,7 +151,7 @@ class HttpAnswer:
         if self._streams and self.silence is not None and not is_sending:
             try:
                 await self.stream(b": ping\r\n\r\n")
-            except Exception:  # a task boundary: the other answers go on
+            except Exception:  # a task boundary: the other answers continue
                 log.exception("cannot keep a stream open")
 
     async def finish(self, message: bytes, status: int = 200, headers: Headers = ()) -> None:

@@ -43,7 +43,7 @@ class NotificationQueue:
             return
 
     def close(self) -> None:
-        """Let `deliver` end once the queue is empty."""
+        """End `deliver` once the queue is empty."""
         self._closed = True
         self._filled.set()
 

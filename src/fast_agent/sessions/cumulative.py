@@ -42,7 +42,7 @@ class CumulativeTranscript:
 
     Args:
         past: Gives what it starts with, asked when that is first needed; None is nothing.
-        on_block: Told of the entries of a block before they are added, or None.
+        on_block: Called with the entries of a block before they are added, or None.
     """
 
     __slots__ = ("_entries", "_ids", "_on_block", "_past", "_view", "_viewed")

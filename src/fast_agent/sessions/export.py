@@ -117,7 +117,7 @@ def _block(block: Content) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    """Put a text into a code block whose fence is longer than any in it."""
+    """Wrap a string in a code block whose fence is longer than any in it."""
     longest = max((len(found) for found in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"

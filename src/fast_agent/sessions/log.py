@@ -200,7 +200,7 @@ class EventLog(Protocol):
         ...
 
     def release(self) -> None:
-        """Let other processes write the log until `acquire`, if it can be shared; blocks.
+        """Allow other processes to write the log until `acquire`, if it can be shared; blocks.
 
         Raises:
             SessionError: Something appended earlier could not be written.

@@ -103,7 +103,7 @@ class TurnCarrier(Steps, Protocol):
         ...
 
     def take_up(self) -> None:
-        """Let the next turn with the message of the interrupted one be that turn."""
+        """Treat the next turn with the interrupted turn's message as that turn."""
         ...
 
     def close(self) -> None:
@@ -271,7 +271,7 @@ class Session:
         self.journal.restart(state)
 
     def release(self) -> None:
-        """Let other servers write it until `acquire`, if it is in a database; blocks.
+        """Allow other servers to write it until `acquire`, if it is in a database; blocks.
 
         Raises:
             SessionError: Something recorded earlier could not be written.

@@ -223,7 +223,7 @@ class SessionState:
             case k if k == QUEUED:
                 self.queue = tuple(read_ids(data))
             case _:
-                raise SessionError(f"`{kind}` is no kind of event")
+                raise SessionError(f"`{kind}` is not a kind of event")
 
     def _turn(self, turn_id: str | None) -> TurnRecord:
         turn = self._turns.get(turn_id or "")

@@ -395,7 +395,7 @@ class NullSteps:
         return await work()
 
     async def enter(self, agent: str) -> None:
-        """Let the turn start."""
+        """Start the turn."""
 
     def turn(
         self, agent: str, message: Message, call_id: str | None

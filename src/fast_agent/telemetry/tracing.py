@@ -306,7 +306,7 @@ async def traced(
         environ: The environment, whose `OTEL_…` variables count.
         redact: Hides secrets in what is sent.
         is_workflow: Whether the agent of a name is a workflow.
-        notify: Told in a line why nothing is traced though it was asked for.
+        notify: Called with a line if tracing was requested but cannot start.
     """
     own = None if has_provider() else _Exporting.make()
     if own is None and not has_provider():

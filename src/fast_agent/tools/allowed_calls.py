@@ -1,4 +1,4 @@
-"""Allowed calls: what the user permits in advance with `--allow`, for runs nobody watches.
+"""Allowed calls: what the user permits in advance with `--allow`, for unattended runs.
 
 They answer the questions about calls that a card marks and about pages of a private network. They
 answer none about what is run or loaded later (`create_agent_card`, files of cards and settings),

@@ -65,7 +65,7 @@ class FunctionLoader:
         Args:
             text: `file.py:name`.
             directory: The card's directory.
-            check: Told of each file and its text before it is run; it raises for what may not be.
+            check: Called with each file and its text before it runs; raises if it may not run.
 
         Returns:
             The function.
@@ -185,7 +185,7 @@ class CodeDirectory:
     Args:
         directory: The directory.
         package: A module name nothing else has.
-        check: Told of each file and its text before it is run; it raises for what may not be.
+        check: Called with each file and its text before it runs; raises if it may not run.
     """
 
     def __init__(self, directory: Path, package: str, check: Check | None = None) -> None:

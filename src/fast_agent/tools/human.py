@@ -84,7 +84,7 @@ class Human(Protocol):
 
 
 async def ask_human(human: Human, request: HumanRequest, name: str) -> HumanAnswer:
-    """Ask a person as a step of the run: a run that goes on in another process asks once.
+    """Ask a person as a step of the run: a run that continues in another process asks once.
 
     Args:
         human: The way to the person.

@@ -154,7 +154,7 @@ class AskedTool(WrappedTool):
 async def _asked(
     permission: Permission, request: PermissionRequest, permits: SkillPermits | None
 ) -> str | None:
-    """Ask as a step of the run: a run that goes on in another process asks once."""
+    """Ask as a step of the run: a run that continues in another process asks once."""
     call = request.call
 
     async def work() -> str | None:

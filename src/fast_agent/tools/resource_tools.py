@@ -58,7 +58,7 @@ _LIST_SPEC = ToolSpec(
     object_schema(
         scheme=("string", "only this scheme, such as `internal`"),
         prefix=("string", "only URIs that begin with this"),
-        cursor=("string", "where to go on, as a longer list says"),
+        cursor=("string", "where to continue, as a longer list says"),
     ),
 )
 _READ_SPEC = ToolSpec(
@@ -70,7 +70,7 @@ _READ_SPEC = ToolSpec(
             "string",
             "a heading, to read only what is below it; `A > B` where B is not alone",
         ),
-        offset=("integer", "characters to pass over, to go on with a long document"),
+        offset=("integer", "characters to skip, to continue a long document"),
         max_chars=("integer", f"most characters of the answer, {DEFAULT_CHARACTERS} unless given"),
         required=("uri",),
     ),
@@ -147,7 +147,7 @@ class DocumentLookup:
         part = page(kind, kept, arguments.text("cursor"), PAGE)
         lines = [_listed(one) for one in listing.entries(kept[part.start : part.end])]
         if part.cursor is not None:
-            lines.append(f"{len(kept) - part.end} more: go on with `cursor` {part.cursor}")
+            lines.append(f"{len(kept) - part.end} more: continue with `cursor` {part.cursor}")
         else:
             lines += [
                 f"{one.template} (a template): {_short(one.description or one.title or one.name)}"
@@ -216,7 +216,7 @@ def _joined(contents: Sequence[ResourceContent]) -> str:
     if len(contents) == 1:
         return contents[0].text or ""
     return "\n".join(
-        f"===== {one.uri}\n{one.text}" if one.text is not None else f"===== {one.uri} is no text\n"
+        f"===== {one.uri}\n{one.text}" if one.text is not None else f"===== {one.uri} is not text\n"
         for one in contents
     )
 
@@ -224,7 +224,7 @@ def _joined(contents: Sequence[ResourceContent]) -> str:
 def _picture(content: ResourceContent) -> Content:
     kind, data = content.mime_type or "", content.blob or b""
     if not kind.startswith("image/"):
-        raise ToolError(f"`{content.uri}` is no text: {kind or 'bytes'}, {len(data):,} bytes")
+        raise ToolError(f"`{content.uri}` is not text: {kind or 'bytes'}, {len(data):,} bytes")
     return ImageContent(b64encode(data).decode(), kind)
 
 

@@ -104,7 +104,7 @@ class SkillGate:
         return skill.key in loaded.acting and skill.key not in loaded.unapproved
 
     async def admit(self, skill: NamedSkill, context: ToolContext) -> None:
-        """Let an agent read the text of a skill.
+        """Authorize an agent to read the text of a skill.
 
         A skill of a directory is let through. For one of a server the person is asked, once for
         the files it has; without a user, its text may be read, as no text permits
@@ -159,7 +159,7 @@ class SkillGate:
             arguments = summary(str(dict(call.arguments)), MAX_COMMAND)
             return await self._agrees(
                 f"agent `{context.agent_name}` has loaded {', '.join(self.unapproved(context))},"
-                f" which nobody approved, and wants to call `{summary(call.name)}` with:\n"
+                f" which is not approved, and wants to call `{summary(call.name)}` with:\n"
                 f"{arguments}",
                 context,
                 "call",

@@ -239,7 +239,7 @@ class SkillTools:
                     "offset": {
                         "type": "integer",
                         "minimum": 0,
-                        "description": "Characters to pass over, to read on in a long file.",
+                        "description": "Characters to skip, to continue a long file.",
                     },
                 },
                 "skill",
@@ -289,7 +289,7 @@ def decoded(data: bytes, path: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         kind = media_type(path)
-        raise SkillError(f"`{path}` is no text ({kind}, {len(data):,} bytes)") from None
+        raise SkillError(f"`{path}` is not text ({kind}, {len(data):,} bytes)") from None
 
 
 def _text_of(data: bytes, path: str, directory: str | None) -> str:

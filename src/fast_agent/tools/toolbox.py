@@ -67,7 +67,7 @@ class Toolbox:
     Args:
         tools: Tools that stay; they come first.
         toolsets: Sets whose tools may change, asked in order.
-        on_duplicate: Told once of each tool that lost its name to an earlier one.
+        on_duplicate: Called once for each tool that lost its name to an earlier one.
         reader: Makes the tool that reads the rest of shortened results, for a given caller.
     """
 

@@ -155,7 +155,7 @@ def check_own(folder: Path, environ: Mapping[str, str]) -> None:
     if home == place or home.is_relative_to(place):
         reason = "it is your home directory, or holds it"
     elif any(place == Path("/", one) for one in OPEN_DIRECTORIES) or _is_open(place):
-        reason = "everybody may write to it"
+        reason = "all users may write to it"
     if reason is not None:
         raise ConfigError(
             f"`{folder}` cannot be your own as a whole: {reason}",

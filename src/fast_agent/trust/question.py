@@ -48,7 +48,7 @@ class Redacting(Protocol):
 
 
 class Asker(Protocol):
-    """Whoever can be asked whether a found set may act."""
+    """Asks a user whether a found set may act."""
 
     def __call__(self, found: FoundSet, standing: Standing) -> Reply:
         """Ask about one set.

@@ -39,7 +39,9 @@ Keys: TypeAlias = "tuple[str | int, ...]"
 PATH_IN_VARIABLE: Final = "the path is in a variable of your environment"
 PROGRAM_IN_VARIABLE: Final = "the program is named by a variable; name it by its path"
 TARGET_IN_VARIABLE: Final = "a variable decides whether it is an address or a program"
-CODE_IN_VARIABLE: Final = "the file is named by a variable, so that nobody can have read it"
+CODE_IN_VARIABLE: Final = (
+    "the file is named by a variable, so its content cannot have been reviewed"
+)
 OUTSIDE: Final = "it is outside the project, where nothing found may write"
 HIDDEN: Final = "it is a hidden file or looks like a secret, which nothing found may write"
 TOO_LARGE: Final = (
@@ -48,7 +50,7 @@ TOO_LARGE: Final = (
 )
 TOO_MANY: Final = (
     f"there are more than {MAX_FILES:,} Python files or {MAX_BYTES >> 20} MiB beside it, which "
-    "nobody can have read; move the functions into a directory of their own"
+    "cannot have been reviewed; move the functions into a directory of their own"
 )
 
 

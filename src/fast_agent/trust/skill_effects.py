@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SKILL_FILE: Final = "SKILL.md"
 TOO_MANY: Final = (
-    f"it has more than {MAX_FILES:,} files or {MAX_BYTES >> 20} MiB, which nobody can have read"
+    f"it has more than {MAX_FILES:,} files or {MAX_BYTES >> 20} MiB, too much to have been reviewed"
 )
 
 _ACTING = re.compile("|".join(f"^[\"']?{field}" for field in EASING_FIELDS), re.MULTILINE)

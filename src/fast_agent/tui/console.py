@@ -872,7 +872,7 @@ class Console:
             self.scroll.add_lines([self.theme.warning("stopped")])
         elif is_told:
             self._shell_output += f"$ {command}\n{output}\n"
-            self.note("the next message tells the agent of this; `!!` does not")
+            self.note("the next message includes this; `!!` does not")
 
     def _show_output(self, lines: Iterable[str]) -> None:
         self.scroll.add_lines([shown(line) for line in lines], "output")

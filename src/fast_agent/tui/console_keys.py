@@ -278,7 +278,7 @@ class ConsoleKeys:
         return True
 
     def _offer(self, line: str) -> None:
-        """Put the start of a command into the editor, with its completions."""
+        """Insert the start of a command into the editor, with its completions."""
         if self._console.editor.is_empty:
             self._console.editor.put(line)
             self._console.editor.buffer.start_completion()

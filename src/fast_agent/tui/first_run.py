@@ -22,7 +22,7 @@ STAND_IN = "passthrough"
 
 
 async def settle_model(controller: ConversationController) -> str | None:
-    """Let every agent without a usable model use the stand-in.
+    """Use the stand-in for every agent without a usable model.
 
     Args:
         controller: The conversation.

@@ -127,7 +127,7 @@ def _read(descriptor: int) -> bytes | None:
 
 
 class Decoder:
-    """Tells typed keys and pastes apart."""
+    """Distinguishes typed keys from pastes."""
 
     def __init__(self) -> None:
         import codecs

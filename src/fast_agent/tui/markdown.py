@@ -55,7 +55,7 @@ def parser() -> MarkdownIt:
             return True
 
     made = Parser("commonmark", {"html": True}).enable(["table", "strikethrough"])
-    # A ruler fills its table of rules at its first use, and a second thread that parses meanwhile
+    # A ruler fills its table of rules at its first use, and a thread that parses at the same time
     # finds it half full. So each is used here, before any thread has the parser.
     for ruler in (made.core.ruler, made.block.ruler, made.inline.ruler, made.inline.ruler2):
         ruler.getRules("")

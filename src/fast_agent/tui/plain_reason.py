@@ -77,7 +77,7 @@ def output_facts() -> OutputFacts:
 
 
 def _turn_sequences_on() -> bool:
-    """Have a console of Windows take control sequences; False where it cannot."""
+    """Enable control sequences on a Windows console; return False if it cannot."""
     if sys.platform != "win32":
         return True
     import ctypes

@@ -365,7 +365,7 @@ class TerminalPermission:
                 return None
             case "why":
                 why = await self._questions.ask(
-                    Question("Why not? The agent is told.", [], parse=_text)
+                    Question("Why not? The agent gets your answer.", [], parse=_text)
                 )
                 said = f": {why}" if isinstance(why, str) and why.strip() else ""
                 return f"the person did not allow it{said}"

@@ -169,7 +169,7 @@ class Scroll:
         return [*stream.feed(text), *stream.finish()]
 
     def _apart(self, kind: str, rows: list[str]) -> list[str]:
-        """Put a blank row between kinds of lines."""
+        """Insert a blank row between kinds of lines."""
         if not rows:
             return []
         blank = [""] if self._last not in {"", "rule", kind} and rows[0] else []

@@ -1,7 +1,7 @@
 """Status command: a command of the user's that draws the status row (`tui.status_command`).
 
 It gets the state as a JSON object on standard input; the first line it writes is the row. It runs
-beside the terminal, which never waits for it: until it answers, the row of before stays.
+beside the terminal, which never waits for it: until it answers, the previous row stays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class StatusCommand:
     Args:
         clock: A clock that only goes forward, in seconds.
         changed: Called when the row is another one.
-        note: Tells the user that the command failed.
+        note: Shows the user that the command failed.
 
     Attributes:
         row: What it wrote last, safe to draw; None where it wrote nothing.

@@ -168,7 +168,7 @@ def _import_uncollected(work: Callable[[], None]) -> None:
     """Import without the garbage collector, and leave what was imported out of later collections.
 
     A full collection during the import of a provider holds the interpreter for 30 to 120 ms, and no
-    key is echoed meanwhile.
+    key is echoed while it does.
     """
     with _IMPORTING:  # one at a time: the end of one import must not collect within another
         gc.disable()
@@ -371,7 +371,7 @@ def _show_turns(console: Console, session: Session) -> None:
     if not turns:
         return
     count = "1 turn" if len(turns) == 1 else f"{len(turns):,} turns"
-    console.note(f"session `{session.id}` goes on; {count} so far, Ctrl-T shows them")
+    console.note(f"session `{session.id}` continues; {count} so far, Ctrl-T shows them")
     for turn in turns[-_SHOWN_TURNS:]:
         said = turn.closed()
         asked = next((one for one in said if one.role == "user"), None)

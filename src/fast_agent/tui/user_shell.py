@@ -28,7 +28,7 @@ _NAMES: Final = (
 INTERACTIVE: Final = frozenset(_NAMES.split())
 """Programs that need the terminal, whatever their arguments."""
 _WITHOUT_ARGUMENTS: Final = frozenset({"node", "python", "python3", "R", "sqlite3"})
-"""Programs that read lines from the terminal if nothing tells them what to run."""
+"""Programs that read lines from the terminal unless an argument says what to run."""
 
 
 class UserShell:

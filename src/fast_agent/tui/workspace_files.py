@@ -67,7 +67,7 @@ class WorkspaceFiles:
         clock: A clock that only goes forward, in seconds.
 
     Attributes:
-        is_reading: Whether somebody is to call `read`, or has.
+        is_reading: Whether `read` is being called or due.
     """
 
     def __init__(self, directory: Path, clock: Callable[[], float]) -> None:

@@ -278,7 +278,7 @@ class Planning:
     async def _task(
         self, index: int, task: Task, before: str, child_calls: ChildCallBatch
     ) -> Result:
-        """Let a clone of an agent do a task."""
+        """Do a task with a clone of an agent."""
         turn = self._turn
         facts = {**task_facts(task), "plan": self._plans, "index": index}
         turn.emit("task", **facts, status="started")

@@ -19,7 +19,7 @@ SHORT: Final = 2_000
 
 
 def tagged(tag: str, text: str, **attributes: str) -> str:
-    """Put a string between two tags.
+    """Wrap a string in two tags.
 
     Args:
         tag: The element's name.
@@ -31,7 +31,7 @@ def tagged(tag: str, text: str, **attributes: str) -> str:
 
 
 def request_text(request: Message) -> str:
-    """Put the text of a request between tags."""
+    """Wrap the text of a request in tags."""
     return tagged("request", request.text)
 
 

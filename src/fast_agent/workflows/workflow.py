@@ -134,7 +134,7 @@ class Workflow(LiveAgent):
                 member.bind(conversation)
 
     async def work(self, life: TurnLife, output: OutputShape | None) -> None:
-        """Let the members do the work of a turn; see `LiveAgent.work`."""
+        """Run the members for a turn; see `LiveAgent.work`."""
         turn = WorkflowTurn(
             self.config,
             self._setup.context,

@@ -116,7 +116,7 @@ class WorkflowTurn:
     async def ask(
         self, agent: Agent, message: Message | str, *, output: OutputShape | None = None
     ) -> TurnResult:
-        """Let a member answer; its usage counts for the workflow too.
+        """Call a member; its usage counts for the workflow too.
 
         Args:
             agent: From `member` or `clone`.
@@ -159,7 +159,7 @@ class WorkflowTurn:
         index: int,
         route: HistoryRoute,
     ) -> TurnResult:
-        """Let a clone of a member answer, like a tool of an agent; see `call_child`.
+        """Call a clone of a member, as an agent calls a tool; see `call_child`.
 
         Args:
             name: The member.
@@ -186,7 +186,7 @@ class WorkflowTurn:
     async def ask_own(
         self, agent: Agent, message: Message | str, *, output: OutputShape | None = None
     ) -> TurnResult:
-        """Let the workflow's own model answer; its requests count as the workflow's own."""
+        """Ask the workflow's own model; its requests count as the workflow's own."""
         below = self._below
         own = replace(below, meters=self.life.meters, depth=below.depth - 1)
         return await agent.generate(message, context=own, output=output)

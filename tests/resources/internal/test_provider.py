@@ -143,7 +143,7 @@ def test_a_provider_offers_no_way_to_write(provider: InternalProvider) -> None:
         ("[]", "no object with a list `resources`"),
         ('{"version": 1, "resources": {}}', "no object with a list `resources`"),
         ('{"version": 2, "resources": []}', "not of version 1"),
-        (manifest(3), "entry 0 of the manifest is no object"),
+        (manifest(3), "entry 0 of the manifest is not an object"),
         (manifest(entry(title=None)), "has no text `title`"),
         (manifest(entry(why=" ")), "has no text `why`"),
         (manifest(entry(description=4)), "has no text `description`"),

@@ -81,7 +81,7 @@ def files(*more: dict[str, Any]) -> list[dict[str, Any]]:
         (entry(uri="skill://refunds/readme.md"), "does not end with a name and `SKILL.md`"),
         (entry(uri="skill://SKILL.md"), "does not end with a name and `SKILL.md`"),
         (entry(uri="skill://acme/other/SKILL.md"), "does not end with its name"),
-        (entry(frontmatter=None), "`frontmatter` is no object"),
+        (entry(frontmatter=None), "`frontmatter` is not an object"),
         (entry(frontmatter={"name": "A B", "description": "d"}), "no `name`"),
         (entry(frontmatter={"name": "refunds", "description": " "}), "no `description`"),
         (entry(resources=None), "neither a list nor `dynamic`"),

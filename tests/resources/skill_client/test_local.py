@@ -105,7 +105,7 @@ def test_a_card_whose_directory_is_missing_is_told_where(tmp_path: Path) -> None
     found = list(skill_probe(one, workspace=tmp_path))
     assert [problem.message for problem in found] == [
         "the folder of skills `nope` does not exist",
-        "the folder of skills `file` is no folder",
+        "the folder of skills `file` is not a folder",
     ]
     assert [problem.span.start.line for problem in found if problem.span] == [5, 6]
     (alone,) = skill_probe(other, workspace=tmp_path)

@@ -295,12 +295,12 @@ async def test_a_card_is_not_replaced_silently(room: Room) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"name": "../up"}, "is no name of a card"),
-        ({"name": "/etc/x"}, "is no name of a card"),
-        ({"name": ".hidden"}, "is no name of a card"),
-        ({"name": "a\x00b"}, "is no name of a card"),
-        ({"name": "x" * 65}, "is no name of a card"),
-        ({"name": "SKILL"}, "is no name of a card"),
+        ({"name": "../up"}, "is not a name of a card"),
+        ({"name": "/etc/x"}, "is not a name of a card"),
+        ({"name": ".hidden"}, "is not a name of a card"),
+        ({"name": "a\x00b"}, "is not a name of a card"),
+        ({"name": "x" * 65}, "is not a name of a card"),
+        ({"name": "SKILL"}, "is not a name of a card"),
         ({"name": "x"}, "FA105"),
         ({"name": "x", "instruction": "Hi.", "type": "agnt"}, "FA107"),
         ({"name": "x", "instruction": "Hi.", "fields": {"modle": "haiku"}}, "FA101"),

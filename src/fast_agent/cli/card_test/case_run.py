@@ -296,7 +296,7 @@ _VERDICT: Final[JsonObject] = {
 
 
 async def _judge(app: AgentApp, case: Case, judge: Judge, outcome: _Outcome) -> None:
-    """Let the judge score the last answer."""
+    """Score the last answer with the judge."""
     if outcome.result is None:
         return
     if judge.agent not in app:

@@ -189,7 +189,9 @@ def _below(path: Path) -> Iterator[Path]:
         raise ConfigError(f"there is no `{path}`", hint="name test files or directories of them")
     if not path.is_dir():
         if not is_test_file(path.name):
-            raise ConfigError(f"`{path}` is no test file", hint="its name must end in `.test.yaml`")
+            raise ConfigError(
+                f"`{path}` is not a test file", hint="its name must end in `.test.yaml`"
+            )
         yield path
         return
     yield from _files_in(path, 0)

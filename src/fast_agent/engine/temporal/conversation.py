@@ -120,7 +120,7 @@ class TemporalCarrier:
             await _signal(self._ended.pop(), "close")
 
     async def carry(self, life: TurnLife, output: OutputShape | None) -> None:
-        """Have a worker run a turn, and finish it; see `TurnCarrier.carry`."""
+        """Run a turn on a worker, and finish it; see `TurnCarrier.carry`."""
         agent, history = life.origin.agent, life.draft.history
         given: dict[str, Any] = {
             "agent": agent,

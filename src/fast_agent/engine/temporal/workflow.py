@@ -410,7 +410,7 @@ class WorkflowSteps(PlacedSteps):
         return True
 
     async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
-        """Let an activity answer a question; see `Steps.ask`."""
+        """Ask in an activity; see `Steps.ask`."""
         key = self.places.key(step.kind, self._redactor.redact(step.name))
         asked = self._redactor.redacted(step.asked)
         if step.kind == "agent":

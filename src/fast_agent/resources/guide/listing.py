@@ -304,7 +304,7 @@ def _frontmatter(head: str, shown: str) -> Metadata:
     if document.value is None:
         return Metadata(title=title)
     if not isinstance(document.value, Mapping):
-        message = "it is no mapping of fields"
+        message = "it is not a mapping of fields"
         problem = _broken(source, message, document.span_of(()), "write `title: …` lines")
         return Metadata(title=title, problems=(problem,))
     return _Fields(source, document, document.value).metadata(title)
@@ -351,7 +351,7 @@ class _Fields:
             return None
         if isinstance(value, str):
             return value.strip() or None
-        self._wrong(f"`{key}` is no text", key, "put it in quotes if it is meant as text")
+        self._wrong(f"`{key}` is not a string", key, "put it in quotes if it is meant as text")
         return None
 
     def _texts(self, key: str) -> tuple[str, ...]:
@@ -363,7 +363,7 @@ class _Fields:
             texts = tuple(one for one in given if isinstance(one, str))
             if len(texts) == len(given):
                 return texts
-        self._wrong(f"`{key}` is no list of texts", key, f"write `{key}: [one, another]`")
+        self._wrong(f"`{key}` is not a list of strings", key, f"write `{key}: [one, another]`")
         return ()
 
     def _audience(self) -> tuple[str, ...]:
@@ -380,7 +380,7 @@ class _Fields:
             return None
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
             return value
-        message = "`priority` is no number from 0 to 1"
+        message = "`priority` is not a number from 0 to 1"
         self._wrong(
             message, "priority", "write 1 for the most important documents, 0 for the least"
         )

@@ -541,7 +541,7 @@ def _tools(tools: CatalogTools) -> tuple[ServedTool, ServedTool]:
     offset: JsonObject = {
         "type": "integer",
         "minimum": 0,
-        "description": "Characters to pass over, to go on with a long document.",
+        "description": "Characters to skip, to continue a long document.",
     }
     search = ServedTool(
         SEARCH,

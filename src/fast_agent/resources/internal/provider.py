@@ -109,7 +109,7 @@ def read_manifest(text: str) -> tuple[InternalDocument, ...]:
         raise ResourceError(f"the manifest is no JSON: {error}") from None
     entries = whole.get("resources") if isinstance(whole, dict) else None
     if not isinstance(whole, dict) or not isinstance(entries, list):
-        raise ResourceError("the manifest is no object with a list `resources`")
+        raise ResourceError("the manifest is not an object with a list `resources`")
     if whole.get("version") != _MANIFEST_VERSION:
         raise ResourceError(f"the manifest is not of version {_MANIFEST_VERSION}")
     found: dict[str, InternalDocument] = {}
@@ -122,13 +122,13 @@ def read_manifest(text: str) -> tuple[InternalDocument, ...]:
 
 def _document(entry: JsonValue, where: str) -> InternalDocument:
     if not isinstance(entry, dict):
-        raise ResourceError(f"{where} is no object")
+        raise ResourceError(f"{where} is not an object")
     uri = Uri.parse(_text(entry, "uri", where))
     if uri.scheme != SCHEME or uri.segments[0] != AUTHORITY or len(uri.segments) == 1:
         raise ResourceError(f"{where}: `{uri}` does not begin with `{SCHEME}://{AUTHORITY}/`")
     tags = entry.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise ResourceError(f"{where} has `tags` that are no list of texts")
+        raise ResourceError(f"{where} has `tags` that are not a list of strings")
     source = _text(entry, "source", where)
     try:
         confined_parts(source)

@@ -177,7 +177,7 @@ def suspicions(source: Source, name: str) -> Iterator[Diagnostic]:
 def _hidden(source: Source) -> Iterator[Diagnostic]:
     text = source.text
     kinds = (
-        ("tag characters, which spell text nobody sees", _tags(text)),
+        ("tag characters, which spell invisible text", _tags(text)),
         ("marks that turn the direction of writing", _all(_DIRECTION, text)),
         ("characters of no width", _all(_NO_WIDTH, text)),
     )
@@ -226,7 +226,7 @@ def _risky(source: Source, name: str) -> Iterator[Diagnostic]:
     if name == HEAD:
         head, _, body = text.partition("\n---")
         if match := _HOOKS.search(head):
-            message = "`hooks` may run commands on the machine of whoever loads the skill"
+            message = "`hooks` may run commands on the machine that loads the skill"
             yield _at(SKILL_RISKY, source, *match.span(), message, "read every command in it")
         if match := _RUN_ON_LOAD.search(body):
             offset = len(text) - len(body)

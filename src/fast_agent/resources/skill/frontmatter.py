@@ -122,7 +122,7 @@ def read_thoroughly(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHe
     fields = document.value
     if not isinstance(fields, Mapping):
         message = (
-            "the frontmatter is no mapping of fields" if fields else "the frontmatter is empty"
+            "the frontmatter is not a mapping of fields" if fields else "the frontmatter is empty"
         )
         hint = "write `name: …` and `description: …` between the `---` lines"
         problem = unreadable_skill(shown, message, document.span_of(()), hint, source.line(2))
@@ -331,7 +331,7 @@ def _problems(
         if key not in _KNOWN:
             near = closest(key, FIELDS)
             hint = did_you_mean(near, "put further facts under `metadata`")
-            note(SKILL_UNKNOWN_FIELD, f"`{key}` is no field of a skill", (key,), hint, near)
+            note(SKILL_UNKNOWN_FIELD, f"`{key}` is not a field of a skill", (key,), hint, near)
     return tuple(found)
 
 
@@ -343,7 +343,7 @@ def _name_problems(
     name = fields["name"]
     if not isinstance(name, str):
         hint = "put it in quotes if it is meant as text"
-        return [("`name` is no text", ("name",), hint, None)]
+        return [("`name` is not a string", ("name",), hint, None)]
     if is_name(name):
         return []
     better = as_name(name)
@@ -352,7 +352,7 @@ def _name_problems(
     elif not name.strip():
         message = "`name` is empty"
     else:
-        message = f"`{name}` is no skill name: small letters a-z, digits, single hyphens between"
+        message = f"`{name}` is not a skill name: small letters a-z, digits, single hyphens between"
     return [(message, ("name",), f"write `{better}`" if better else "write a name", better or None)]
 
 
@@ -364,12 +364,12 @@ def _description_problems(
         return [("there is no `description`", (), hint)]
     description = fields["description"]
     if not isinstance(description, str):
-        return [("`description` is no text", ("description",), hint)]
+        return [("`description` is not a string", ("description",), hint)]
     if not description.strip():
         return [("`description` is empty", ("description",), hint)]
     if len(description) > MAX_DESCRIPTION:
         count = f"{len(description):,} characters; {MAX_DESCRIPTION:,} are allowed"
-        hint = "keep what tells when to use the skill; move the rest below the frontmatter"
+        hint = "keep what says when to use the skill; move the rest below the frontmatter"
         return [(f"`description` has {count}", ("description",), hint)]
     return []
 
@@ -378,24 +378,26 @@ def _field_problems(fields: Mapping[str, JsonValue]) -> list[tuple[str, tuple[st
     found: list[tuple[str, tuple[str, ...], str]] = []
     quotes = "put it in quotes if it is meant as text"
     if not isinstance(fields.get("license", ""), str):
-        found.append(("`license` is no text", ("license",), quotes))
+        found.append(("`license` is not a string", ("license",), quotes))
     compatibility = fields.get("compatibility", "any")
     if not isinstance(compatibility, str):
-        found.append(("`compatibility` is no text", ("compatibility",), quotes))
+        found.append(("`compatibility` is not a string", ("compatibility",), quotes))
     elif not 0 < len(compatibility) <= MAX_COMPATIBILITY:
         message = f"`compatibility` has {len(compatibility)} characters; 1 to 500 are allowed"
         found.append((message, ("compatibility",), "name only what the skill needs to run"))
     tools = fields.get("allowed-tools", "")
     if not isinstance(tools, str) and not _is_text_list(tools):
         hint = "write tool names with spaces between"
-        found.append(("`allowed-tools` is no text", ("allowed-tools",), hint))
+        found.append(("`allowed-tools` is not a string", ("allowed-tools",), hint))
     metadata = fields.get("metadata", NOTHING)
     if not isinstance(metadata, Mapping):
-        found.append(("`metadata` is no mapping", ("metadata",), "write `key: value` lines in it"))
+        found.append(
+            ("`metadata` is not a mapping", ("metadata",), "write `key: value` lines in it")
+        )
         return found
     for key, value in metadata.items():
         if value is None or (isinstance(value, Mapping | Sequence) and not isinstance(value, str)):
-            message = f"`metadata.{key}` is no text"
+            message = f"`metadata.{key}` is not a string"
             found.append((message, ("metadata", key), "give every key one text"))
     return found
 

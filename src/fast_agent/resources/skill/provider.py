@@ -55,7 +55,7 @@ class SkillProvider:
     Args:
         roots: Folders that hold skills, or are one. Those of earlier roots win.
         options: How they are served.
-        report: Told each problem once, when it is first seen; None for a log on standard error.
+        report: Called once with each problem, when first seen; None logs to standard error.
         now: The time in nanoseconds since 1970.
     """
 

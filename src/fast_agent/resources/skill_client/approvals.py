@@ -81,7 +81,7 @@ class SkillApprovals:
         except ValueError:
             value = None
         if not _is_table(value):
-            _log.warning("`%s` is no file of approvals; no skill counts as approved", self._path)
+            _log.warning("`%s` is not a file of approvals; no skill counts as approved", self._path)
             return {}
         return cast("dict[str, dict[str, str]]", value)
 

@@ -146,7 +146,7 @@ class SkillEntry:
             uri = Uri.parse(path) if "://" in path else self._below(path)
         except InvalidUri as problem:
             raise SkillError(
-                f"`{visible(path)}` is no file of a skill: it {problem.reason}"
+                f"`{visible(path)}` is not a file of a skill: it {problem.reason}"
             ) from None
         if uri.text == self.uri:
             return self.head
@@ -190,11 +190,11 @@ def read_entry(value: JsonValue) -> SkillEntry:
         SkillError: It is not what the extension allows; says why.
     """
     if not isinstance(value, Mapping):
-        _refuse("it is no object")
+        _refuse("it is not an object")
     head = _head(value.get("uri"))
     frontmatter = value.get("frontmatter")
     if not isinstance(frontmatter, Mapping):
-        _refuse("`frontmatter` is no object")
+        _refuse("`frontmatter` is not an object")
     name, description = frontmatter.get("name"), frontmatter.get("description")
     if not isinstance(name, str) or not is_name(name):
         _refuse("its frontmatter has no `name` that is one")
@@ -287,7 +287,7 @@ def _measured(uri: Uri, sent: str, digest: JsonValue, size: JsonValue) -> SkillR
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
         _refuse(f"the digest of `{visible(uri.text)}` is not `sha256:` and 64 small hex digits")
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-        _refuse(f"the size of `{visible(uri.text)}` is no number of bytes")
+        _refuse(f"the size of `{visible(uri.text)}` is not a number of bytes")
     return SkillResource(uri, sent, digest, size)
 
 

@@ -93,7 +93,7 @@ class ReachableCards:
         if "://" in text:
             raise ToolError("cards are reached by a path here, not by an address")
         if not text.strip() or not text.isprintable():
-            raise ToolError("`agent_card_path` is no path")
+            raise ToolError("`agent_card_path` is not a path")
         path = self.workspace / from_home(text, self._options.environ)
         if not self._roots.holds(path):
             raise ToolError(

@@ -64,7 +64,7 @@ _SPECS = {
     "smart": ToolSpec(
         "smart",
         "Run the cards of a path and send a message to their default agent. Gives its answer; each"
-        " call starts anew.",
+        " call starts again.",
         object_schema(
             agent_card_path=_PATH,
             message=("string", "what to send"),
@@ -93,7 +93,7 @@ _SPECS = {
             uri=_URI,
             agent=_AGENT,
             server=_SERVER,
-            offset=("integer", "characters to pass over, to go on with a long one"),
+            offset=("integer", "characters to skip, to continue a long one"),
             required=("agent_card_path", "uri"),
         ),
     ),
@@ -437,7 +437,7 @@ class CardWriter(RuntimeTool):
     def _create(self, args: ToolArguments) -> str:
         name = args.required_text("name")
         if not _FILE_NAME.fullmatch(name) or is_skill(f"{name}.md"):
-            raise ToolError(f"`{name[:80]}` is no name of a card", hint=_SPEC_NAME)
+            raise ToolError(f"`{name[:80]}` is not a name of a card", hint=_SPEC_NAME)
         file = self._directory / f"{name}.md"
         exists = self._look(file)
         if self._grant is not None:
@@ -517,7 +517,7 @@ class CardWriter(RuntimeTool):
                 "written through"
             )
         if file.exists() and not file.is_file():
-            raise ToolError(f"`{self._reach.shown(file)}` is no file")
+            raise ToolError(f"`{self._reach.shown(file)}` is not a file")
         return file.exists()
 
     def _write(self, file: Path, text: str, *, exists: bool) -> None:

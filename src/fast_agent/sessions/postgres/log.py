@@ -393,7 +393,7 @@ class PostgresLog:
         lease.writer.hold(hold)
 
     def release(self) -> None:
-        """Let other processes write the session until `acquire`; waits for the database.
+        """Allow other processes to write the session until `acquire`; waits for the database.
 
         Raises:
             SessionError: Something appended earlier could not be written.

@@ -221,7 +221,7 @@ class SessionFiles:
         if not taken:
             raise SessionError(
                 f"session `{session_id}` is in use by process {lock.holder() or '?'}",
-                hint=f"end it there, or go on from a copy: `fast-agent session fork {session_id}`",
+                hint=f"end it there, or continue a copy: `fast-agent session fork {session_id}`",
             )
         return lock
 

@@ -213,7 +213,7 @@ class SqliteLog:
         if lost:
             _log.warning(
                 "session `%s` was not closed, and %d write%s at its end cannot be read: "
-                "it goes on from what was before",
+                "it continues from the events before them",
                 self.path.stem,
                 lost,
                 "" if lost == 1 else "s",

@@ -158,7 +158,7 @@ class FileHistory:
         return tuple(self._restore(one, last[one.path]) for one in first.values())
 
     def restore(self, restores: Iterable[FileRestore]) -> list[Path]:
-        """Restore files that nothing else changed meanwhile; returns those restored. Blocks.
+        """Restore files that nothing else changed since; return those restored. Blocks.
 
         Args:
             restores: The files, as `restores` returned them.

@@ -56,7 +56,7 @@ LIST: Final = ToolSpec(
 GLOB: Final = ToolSpec(
     "glob",
     "Find files by path, such as `**/*.py` or `src/*.{ts,tsx}`. Hidden files and those that"
-    " `.gitignore` names are passed over.",
+    " `.gitignore` names are skipped.",
     object_schema(
         pattern=("string", "the glob; without `/` it is about names at any depth"),
         path=_FOLDER,
@@ -67,7 +67,7 @@ GLOB: Final = ToolSpec(
 GREP: Final = ToolSpec(
     "grep",
     "Search files for a regular expression, line by line. Gives `path:line:text`. Binary and hidden"
-    " files and those that `.gitignore` names are passed over.",
+    " files and those that `.gitignore` names are skipped.",
     object_schema(
         pattern=("string", "the regular expression"),
         path=("string", "the file or directory to search; without it, the working directory"),

@@ -119,7 +119,7 @@ class Maker(Workflow):
 
 
 class _SampleReporter:
-    """Tells of each draw in its order, and counts the flags."""
+    """Emits an event for each draw, in order, and counts the flags."""
 
     def __init__(self, turn: WorkflowTurn, k: int) -> None:
         self._turn = turn
