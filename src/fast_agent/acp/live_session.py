@@ -16,7 +16,7 @@ from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS, is_command, run_command
 from fast_agent.commands.wording import failure
 from fast_agent.errors import FastAgentError, RunError, TrustError
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -172,7 +172,7 @@ class LiveSession:
         able = names(self._controller.app, self._controller.waiting)
         if agent not in able:
             near = closest(agent, able)
-            hint = f"did you mean `{near}`?" if near else None
+            hint = did_you_mean(near)
             raise RequestError(INVALID_PARAMS, f"there is no mode `{agent}`", hint=hint)
         if agent != self._controller.agent:
             self._controller.agent = agent

@@ -16,7 +16,7 @@ from fast_agent.cli.faults import ErrorCollector
 from fast_agent.cli.log import show_log
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.app import FastAgent
@@ -65,7 +65,7 @@ class AcpCommand(DumpOptions):
             )
         if self.agent is not None and self.agent not in names:
             near = closest(self.agent, names)
-            hint = f"did you mean `{near}`?" if near else None
+            hint = did_you_mean(near)
             raise ConfigError(f"no agent is named `{self.agent}`", hint=hint)
 
     def trust_options(self) -> TrustOptions:

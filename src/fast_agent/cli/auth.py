@@ -166,7 +166,7 @@ def _spec(program: FastAgent, server: str) -> ServerSpec:
     """
     from fast_agent.errors import ConfigError
     from fast_agent.mcp.server import from_settings, from_url
-    from fast_agent.text.suggestion import closest
+    from fast_agent.text.suggestion import closest, did_you_mean
 
     if "://" in server:
         return from_url(server, declared="the address")
@@ -177,7 +177,7 @@ def _spec(program: FastAgent, server: str) -> ServerSpec:
         near = closest(server, specs)
         raise ConfigError(
             f"the configuration has no MCP server `{server}`",
-            hint=f"did you mean `{near}`?" if near else "give its address instead",
+            hint=did_you_mean(near, "give its address instead"),
         )
     return found
 

@@ -66,10 +66,10 @@ class CommandTable(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command, with a suggestion where there is none of that name."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            from fast_agent.text.suggestion import closest
+            from fast_agent.text.suggestion import closest, did_you_mean
 
             near = closest(args[0], COMMANDS)
-            hint = f"did you mean `{near}`?" if near else "`fast-agent --help` lists the commands"
+            hint = did_you_mean(near, "`fast-agent --help` lists the commands")
             ctx.fail(f"there is no command `{args[0]}`; {hint}")
         return super().resolve_command(ctx, args)
 

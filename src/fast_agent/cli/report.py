@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fast_agent.cli.output import standard_error
-from fast_agent.errors import UnapprovedError
+from fast_agent.errors import UnapprovedError, os_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,7 +40,7 @@ def report_errors(errors: Iterable[FastAgentError]) -> None:
 def report_system_error(error: OSError) -> None:
     """Print what the system refused, such as writing to a full disk."""
     where = f"`{_printable(str(error.filename))}`: " if error.filename is not None else ""
-    reason = (error.strerror or str(error)).lower()
+    reason = os_reason(error)
     # What could not be written must not be tried again when the program ends.
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -37,10 +37,10 @@ def _schema(kind: str | None) -> object:
     for card_type in CARD_TYPES:
         if card_type.lower() == wanted:
             return schema(card_type)
-    from fast_agent.text.suggestion import closest
+    from fast_agent.text.suggestion import closest, did_you_mean
 
     kinds = (*CARD_TYPES, "config", "events")
     near = closest(kind, kinds)
     known = ", ".join(kinds)
-    hint = f"did you mean `{near}`?" if near else f"the types are {known}"
+    hint = did_you_mean(near, f"the types are {known}")
     raise click.UsageError(f"there is no card type `{kind}`; {hint}")

@@ -9,7 +9,7 @@ from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import BAD_JSON_SCHEMA
 from fast_agent.errors import ConfigError
 from fast_agent.text.span import Span
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,7 +84,7 @@ def _schema_problems(source: Source, value: JsonValue) -> Iterator[Diagnostic]:
         keys = tuple(fault.absolute_path)
         if keys[-1:] == ("type",) and isinstance(fault.instance, str):
             near = closest(fault.instance, _TYPES)
-            hint = f"did you mean `{near}`?" if near else f"the types are {', '.join(_TYPES)}"
+            hint = did_you_mean(near, f"the types are {', '.join(_TYPES)}")
             message = f"JSON Schema has no type `{fault.instance}`"
         else:
             message, hint = f"`{fault.json_path}` is wrong: {fault.message}", None

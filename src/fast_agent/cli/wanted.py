@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.cli.report import report_diagnostics, report_note
 from fast_agent.errors import ConfigError, ModelError
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ def check_servers(program: FastAgent, wanted: Sequence[str]) -> None:
             near = closest(name, program.server_names)
             raise ConfigError(
                 f"--servers names `{name}`, which the configuration does not define",
-                hint=f"did you mean `{near}`?" if near else "define it under `mcp.servers`",
+                hint=did_you_mean(near, "define it under `mcp.servers`"),
             )
 
 

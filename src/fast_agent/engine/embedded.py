@@ -16,7 +16,7 @@ from fast_agent.errors import RunError, os_reason
 from fast_agent.recording.cassette import Cassette, Entry, Failure
 from fast_agent.steps.steps import TURN_SEPARATOR, Key
 from fast_agent.text.file_lock import FileLock
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
@@ -102,7 +102,7 @@ class EmbeddedRuns:
             raise RunError(f"`{run_id}` may be several runs: {listed}")
         known = [facts.id async for facts in self.runs(RunFilter(limit=1000))]
         near = closest(run_id, known)
-        hint = f"did you mean `{near}`?" if near else "`fast-agent runs list` lists them"
+        hint = did_you_mean(near, "`fast-agent runs list` lists them")
         raise RunError(f"there is no run `{run_id}`", hint=hint)
 
     async def steps(self, run_id: str) -> Sequence[StepFacts]:

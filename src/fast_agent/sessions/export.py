@@ -11,7 +11,7 @@ from fast_agent.errors import SessionError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_codec import write_json_history
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ def agent_of(state: SessionState, agent: str | None = None) -> str:
         return agent
     near = closest(agent, state.agents)
     listed = ", ".join(f"`{name}`" for name in state.agents) or "none"
-    hint = f"did you mean `{near}`?" if near else f"it holds those of {listed}"
+    hint = did_you_mean(near, f"it holds those of {listed}")
     raise SessionError(f"the session holds no history of agent `{agent}`", hint=hint)
 
 

@@ -24,7 +24,7 @@ from fast_agent.sessions.sqlite.files import SessionFiles
 from fast_agent.sessions.state import living, state_of
 from fast_agent.sessions.summary import summary_of
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -361,7 +361,7 @@ class SessionStore:
                 listed = ", ".join(f"`{one}`" for one in matches[:5])
                 raise SessionError(f"`{session_id}` may be several sessions: {listed}")
         near = closest(session_id, self._logs.ids())
-        hint = f"did you mean `{near}`?" if near else "`fast-agent session list` lists them"
+        hint = did_you_mean(near, "`fast-agent session list` lists them")
         raise SessionError(f"there is no session `{session_id}`", hint=hint)
 
     def _session(self, log: EventLog) -> Session:

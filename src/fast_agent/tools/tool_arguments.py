@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from fast_agent.errors import ToolError
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,7 +50,7 @@ class ToolArguments:
         for name in given:
             if name not in properties:
                 near = closest(name, properties)
-                hint = f"did you mean `{near}`?" if near else _named(properties)
+                hint = did_you_mean(near, _named(properties))
                 raise ToolError(f"`{name}` is not an argument of `{spec.name}`", hint=hint)
         self._given = {name: value for name, value in given.items() if value is not None}
         for name in cast("Iterable[str]", spec.input_schema.get("required", ())):

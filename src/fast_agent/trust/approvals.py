@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
-from fast_agent.errors import ConfigError
+from fast_agent.errors import ConfigError, os_reason
 from fast_agent.text.frozen import frozen
 from fast_agent.trust.effect import ANY_COMMAND, EFFECT_KINDS, Effect, Holder, HolderKind, no_files
 
@@ -304,7 +304,7 @@ class Approvals:
             finally:
                 lock.release()
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_reason(error)
             raise ConfigError(f"the approval cannot be kept: {reason}") from error
 
     def _keep_texts(self, approvals: Iterable[Approval], texts: Mapping[str, str]) -> None:

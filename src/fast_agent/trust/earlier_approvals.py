@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.config.server import is_url, split_command
-from fast_agent.errors import CardError, ConfigError, FastAgentError
+from fast_agent.errors import CardError, ConfigError, FastAgentError, os_reason
 from fast_agent.text.source import MAX_BYTES, SourceError, read_source
 from fast_agent.trust.digest import python_files
 from fast_agent.trust.function_path import find_function_file, parse_function_path
@@ -115,7 +115,7 @@ class EarlierApprovals:
             text = json.dumps(rest, indent=2, sort_keys=True) + "\n"
             write_atomic(self.path, text.encode("utf-8", "replace"))
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_reason(error)
             raise ConfigError(f"the approval cannot be revoked: {reason}") from error
         for path in gone:
             del self._fingerprints[path]

@@ -28,7 +28,7 @@ from fast_agent.commands.command import CommandResult
 from fast_agent.commands.table import COMMANDS, is_command, run_command
 from fast_agent.config.home import home_directory
 from fast_agent.config.tui import NO_TUI
-from fast_agent.errors import CardError, FastAgentError, RunError
+from fast_agent.errors import CardError, FastAgentError, RunError, os_reason
 from fast_agent.tui.activity import Activity, one_line
 from fast_agent.tui.attachments import attached_files, with_attachments
 from fast_agent.tui.editor import Editor
@@ -828,7 +828,7 @@ class Console:
                 else:
                     await run_sync(work)
         except OSError as error:
-            self.note(f"the program could not be run: {(error.strerror or str(error)).lower()}")
+            self.note(f"the program could not be run: {os_reason(error)}")
         finally:
             self._away = False
             self.screen.forget()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from fast_agent.errors import os_reason
 from fast_agent.tools.process_group import ProcessGroup
 from fast_agent.tui.programs import in_shell
 from fast_agent.tui.rows import shown
@@ -108,7 +109,7 @@ async def first_line(
             stderr=subprocess.DEVNULL,
         )
     except OSError as error:
-        return None, f"cannot be run: {(error.strerror or str(error)).lower()}"
+        return None, f"cannot be run: {os_reason(error)}"
     process = group.process
     written, status = b"", None
     try:

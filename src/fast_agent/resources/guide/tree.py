@@ -19,7 +19,7 @@ from fast_agent.resources.guide.config import composed
 from fast_agent.resources.guide.index import CategoryDocuments, Document, GuideIndex, folder_state
 from fast_agent.resources.problem import InvalidUri, TooLarge
 from fast_agent.text.safe_file import RefusedFileError
-from fast_agent.text.suggestion import closest
+from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.trust.origin import names_secret
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class _Building:
 
     def _missing(self, category: Category, reason: str, folders: Sequence[str]) -> None:
         near = closest(category.dir, folders)
-        hint = f"did you mean `{near}`?" if near else "make it, or name another with `dir`"
+        hint = did_you_mean(near, "make it, or name another with `dir`")
         message = f"the directory `{category.dir or '.'}` {reason}"
         self.problems.append(category.place().problem(MISSING_GUIDE_DIRECTORY, message, hint))
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from fast_agent.errors import SessionError
+from fast_agent.errors import SessionError, os_reason
 from fast_agent.sessions.facts import SessionSummary
 from fast_agent.sessions.log import SESSION_ID
 from fast_agent.sessions.sqlite.log import SqliteLog, remove_files
@@ -70,7 +70,7 @@ class SessionFiles:
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_reason(error)
             msg = f"there can be no sessions in `{self._directory}`: {reason}"
             raise SessionError(msg) from error
         lock = self._locked(session_id)
@@ -216,7 +216,7 @@ class SessionFiles:
         try:
             taken = lock.take()
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
+            reason = os_reason(error)
             raise SessionError(f"session `{session_id}` cannot be opened: {reason}") from error
         if not taken:
             raise SessionError(

@@ -18,7 +18,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from fast_agent.config.bounds import DISK_SECONDS
-from fast_agent.errors import SessionError
+from fast_agent.errors import SessionError, os_reason
 from fast_agent.sessions.integrity import (
     FACTS_SUM,
     SEAL,
@@ -593,7 +593,7 @@ def _problem(path: Path, doing: str, error: Exception) -> SessionError:
         case sqlite3.Error():
             text, hint = _reason(error)
         case OSError():
-            text, hint = (error.strerror or str(error)).lower(), None
+            text, hint = os_reason(error), None
         case UnicodeDecodeError():  # even the text of an error may be damaged
             text, hint = _DAMAGED
         case _:
