@@ -204,7 +204,7 @@ def _resume(setup: Setup, messages: int) -> Values:
         history.write_text(json.dumps({"messages": said}), "utf-8")
         go = (setup.program, "go", "--model", "passthrough", "--session")
         setup.run(*go, "-p", history, "-m", "the last one", expect="the last one")
-    old = _ready(setup, "--resume", "goes on;")
+    old = _ready(setup, "--resume", "continues;")
     return {"more": old - _ready(setup, "--no-session", _READY)}
 
 

@@ -77,7 +77,7 @@ async def test_a_short_result_brings_no_further_tool(
     [
         ({"max_chars": 12}, "line 0\nline \n[characters 0 to 12 of"),
         ({"offset": 7, "max_chars": 6}, "line 1\n[characters 7 to 13 of"),
-        ({"offset": 7.0, "max_chars": 6}, "go on with `offset` 13]"),
+        ({"offset": 7.0, "max_chars": 6}, "continue with `offset` 13]"),
         ({"offset": len(LINES) - 7}, "Ysgard.\n[characters"),
         ({"offset": len(LINES)}, "[there is nothing at character"),
         ({"find": "PASSWORD is"}, f"[character {LINES.index('password')}"),

@@ -86,7 +86,7 @@ def test_fix_mends_the_files(run: Run, write_card: WriteCard) -> None:
     path.write_text(path.read_text().replace("yes please", '"no"'))
     other = write_card("bob.md", "agents: [an]")
     done = run("check", ".", "--fix")
-    assert "mended ./ann.md" in done.err
+    assert "fixed ./ann.md" in done.err
     assert done.code == 0, done.err
     assert path.read_text() == "---\ntype: agent\nuse_history: false\n---\nBe brief."
     assert "[ann]" in other.read_text()

@@ -61,7 +61,7 @@ async def test_a_session_is_forked_at_a_turn(world: DeskWorld) -> None:
             await shell(text)
         assert "there is no turn `9`" in await shell.refused("/session fork 9")
         told = await shell("/session fork 1")
-        assert told == f"session `{here(shell)}` goes on from here; `{first}` stays"
+        assert told == f"session `{here(shell)}` continues from here; `{first}` stays"
         assert texts(shell) == ["one", "one"]
         await shell("three")
         summary, state = world.sessions.read(first)

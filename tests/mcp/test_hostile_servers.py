@@ -85,7 +85,7 @@ async def test_a_call_gets_20_model_answers_and_then_none_where_nobody_can_be_as
                 "20 answers; this call had 20 model answers, and no person allowed more"
             )
     assert oracle.answered == 40
-    refusals = [line for line in caplog.messages if "nobody to ask" in line]
+    refusals = [line for line in caplog.messages if "no user is connected" in line]
     assert len(refusals) == 2
     assert "server `greedy` wanted more than 20 model answers" in refusals[0]
     assert "max_answers" in refusals[0]

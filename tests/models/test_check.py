@@ -195,7 +195,7 @@ def test_aliases_are_checked_at_their_place(tmp_path: Path) -> None:
         ("FA505", 5),
     ]
     assert all(one.path == "fastagent.config.yaml" for one in problems)
-    assert "the alias `bad` stands for `nonsense`" in problems[0].message
+    assert "alias `bad` means `nonsense`" in problems[0].message
 
 
 @pytest.mark.spec("MODEL-2")

@@ -158,7 +158,7 @@ async def test_a_card_lists_models_and_the_flag_separates_them_by_commas(tmp_pat
 
 
 def test_an_alias_names_one_model() -> None:
-    with pytest.raises(ModelError, match="stands for several models"):
+    with pytest.raises(ModelError, match="matches several models"):
         parse_models("best", {"best": "sonnet, gpt"})
 
 

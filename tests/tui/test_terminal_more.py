@@ -143,8 +143,8 @@ def test_resuming_a_session_asks_where_its_agents_may_do_more(
     )
     subprocess.run([COMMAND, "trust", "--yes"], capture_output=True, check=True)
     # Lines of plain mode stay on the screen, so only one question can be waited for.
-    answers = [("n", "nothing was sent"), ("y", f"session {kept['id']} goes on")]
-    answers = [("y", "goes on")] if plain else answers
+    answers = [("n", "nothing was sent"), ("y", f"session {kept['id']} continues")]
+    answers = [("y", "continues")] if plain else answers
     with Terminal("go", *(["--plain"] if plain else [])) as terminal:
         terminal.wait_for("/help")
         for answer, shown in answers:
@@ -537,7 +537,7 @@ def test_sessions_are_picked_by_what_was_said_in_them(project: Path) -> None:
             lambda: not any("apls" in row for row in terminal.display), "the one that fits"
         )
         terminal.send("\r\r")
-        terminal.wait_for(" goes on")
+        terminal.wait_for(" continues")
 
 
 def test_the_answer_to_a_call_is_shown_once(project: Path) -> None:
