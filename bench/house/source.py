@@ -32,7 +32,6 @@ LATER: Final = tuple(
         "cards.peer_fields",
         "cli.auth",
         "cli.batch",
-        "cli.batch_progress",
         "cli.batch_run",
         "cli.event_lines",
         "cli.exporting",

@@ -65,7 +65,9 @@ def test_nothing_but_the_door_writes_to_a_standard_stream() -> None:
         if name not in DOORS:
             assert [one for one in found if one != "write_painted"] == [], name
     # What these paint was made visible by the renderer of diagnostics, piece by piece.
-    assert painted == ["cli/check.py", "cli/output.py", "cli/report.py", "cli/resources.py"]
+    assert painted == [
+        "cli/check.py", "cli/diff.py", "cli/output.py", "cli/report.py", "cli/resources.py",
+    ]  # fmt: skip
 
 
 def test_the_scan_finds_every_way() -> None:

@@ -214,7 +214,7 @@ async def test_cards_that_cannot_be_loaded_are_told_and_nothing_changes(world: D
         told = await shell.refused("/card bad")
         assert "modell" in told
         assert "did you mean" in told
-        assert "no path" in await shell.refused('/card "a\0b"')
+        assert "not a path" in await shell.refused('/card "a\0b"')
         assert "PATH|URL is missing" in await shell.refused("/card --tool")
         assert list(world.program.load_set.cards) == ["ann"]
 

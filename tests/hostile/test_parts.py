@@ -45,7 +45,7 @@ OF_SKILLS: dict[str, tuple[list[str], str]] = {
     **{
         name: (arguments, stdin)
         for name, (arguments, stdin) in EVERY_COMMAND.items()
-        if name not in {"check", "graph", "dump", "trust list", "load_agents"}
+        if name not in {"check", "graph", "dump", "trust list", "load_agents", "new"}
     },
     "go with a card of the person": (["go", "--card", "../own.md", "-m", LOAD], ""),
     "go --shell": (["go", "--shell", "-m", LOAD], ""),
@@ -75,7 +75,7 @@ def write(scene: Scene, **files: str) -> None:
 
 SILENT = {
     "test", "models", "go", "serve", "acp", "go --shell", "runs", "import", "export", "explain",
-    "schema", "fmt", "sessions", "skills",
+    "schema", "fmt", "sessions", "skills", "usage", "auth",
 }  # fmt: skip
 """Commands that have no use for the skills of a project, and say nothing of them."""
 

@@ -79,7 +79,7 @@ def test_json_is_read_too(tmp_path: Path) -> None:
         ("steps:\n  - txt: a\n", 2, "unknown key `txt`"),
         ("steps:\n  - text: 3\n", 2, "must be a text, not an integer"),
         ("steps:\n  - {}\n", 2, "a step has no answer"),
-        ("steps:\n  - {text: a, fail: b}\n", 2, "no answer besides"),
+        ("steps:\n  - {text: a, fail: b}\n", 2, "cannot have an answer as well"),
         ("steps:\n  - {text: a, pieces: [b]}\n", 2, "either `text` or `pieces`"),
         ("steps:\n  - {text: a, choose: [{text: b}]}\n", 2, "no answer of its own"),
         ("steps:\n  - choose: []\n", 2, "nothing to choose from"),

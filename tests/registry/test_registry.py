@@ -230,11 +230,11 @@ def test_an_agent_of_code_with_a_taken_name(
     registry.load(read(path))
     with pytest.raises(CardError, match="two agents called `ann`") as raised:
         registry.add(code_card("agent", "ann", "Hi.", {}))
-    assert raised.value.hint == f"the other one is in {path}"
+    assert raised.value.hint == f"the other is in {path}"
     registry.add(code_card("agent", "bob", "Hi.", {}))
     with pytest.raises(CardError, match="two agents called `bob`") as raised:
         registry.add(code_card("agent", "bob", "Hi.", {}))
-    assert raised.value.hint == "the other one is made in code too"
+    assert raised.value.hint == "the other is made in code too"
 
 
 def test_warnings_do_not_stop_a_load_and_are_kept(

@@ -69,8 +69,11 @@ def test_the_status_row_drops_fields_from_the_right(
 
 @pytest.mark.spec("T-K0.5")
 def test_ctrl_d_asks_once_while_a_turn_works(project: Path) -> None:
-    with Terminal(*scripted(project, {"text": "never", "delay": 3600})) as terminal:
+    steps = {"text": "ready"}, {"text": "never", "delay": 3600}
+    with Terminal(*scripted(project, *steps)) as terminal:
         terminal.wait_for(READY)
+        terminal.line("hello")  # the first turn waits for the import of its model
+        terminal.wait_for("ready", " out")
         terminal.line("go")
         terminal.wait_for_screen("stop")
         terminal.send("\x04")
@@ -665,7 +668,7 @@ def test_a_second_terminal_shows_the_session_and_offers_a_copy(project: Path, an
             second.wait_for("is in use by process", "say something", "Continue in a copy")
             second.send(f"{answer}\r")
             if answer == "y":
-                second.wait_for("goes on; 1 turn so far")
+                second.wait_for("continues; 1 turn so far")
                 second.wait_for_screen("⑂ agent")
                 second.line("and more")
                 second.wait_for(" out")

@@ -69,7 +69,7 @@ def files(*more: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (["no object"], "no object"),
+        (["no object"], "not an object"),
         (entry(uri=7), "no `uri`"),
         (entry(uri="file:///etc/x/SKILL.md"), "empty segment"),
         (entry(uri="file://etc/x/SKILL.md"), "one of a file"),
