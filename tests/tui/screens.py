@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tests.tui.terminal_world import Screen
 
 _CELL_WIDTH, _ROW_HEIGHT, _EDGE = 8.4, 18, 12
+_FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 _PAPER, _INK = "#1e1e2e", "#d9dce6"
 _COLOURS: Final = {
     "black": "#6c7086", "red": "#f38ba8", "green": "#a6e3a1", "brown": "#f9e2af",
@@ -43,16 +44,15 @@ def frame_svg(screen: Screen) -> str:
     width = screen.columns * _CELL_WIDTH + 2 * _EDGE
     height = count * _ROW_HEIGHT + 2 * _EDGE
     texts = [text for at, row in enumerate(rows[:count]) for text in _row_svg(row, at)]
-    style = (
-        "text { font: 14px ui-monospace, Menlo, Consolas, monospace; white-space: pre; "
-        f"fill: {_INK} }}"
-    )
+    # Attributes, not a style sheet: its rules would win over the colour and weight of a run.
+    ink = f'fill="{_INK}" font-family="{_FONTS}" font-size="14" xml:space="preserve"'
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}">',
-            f"  <style>{style}</style>",
             f'  <rect width="100%" height="100%" rx="8" fill="{_PAPER}"/>',
+            f"  <g {ink}>",
             *texts,
+            "  </g>",
             "</svg>\n",
         ]
     )
@@ -68,13 +68,12 @@ def _row_svg(row: list[Char], at: int) -> Iterator[str]:
     column = 0
     for style, run in groupby(row, _style):
         text = "".join(char.data for char in run)
-        shown = _fixed(text)
+        shown = _fixed(text).rstrip()
         if text.strip():
             x = _EDGE + column * _CELL_WIDTH
             length = len(shown) * _CELL_WIDTH
-            yield (
-                f'  <text x="{x:g}" y="{y:g}" textLength="{length:g}"{style}>{escape(shown)}</text>'
-            )
+            place = f'x="{x:g}" y="{y:g}" textLength="{length:g}"'
+            yield f"    <text {place}{style}>{escape(shown)}</text>"
         column += len(text)
 
 

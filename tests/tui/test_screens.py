@@ -92,4 +92,5 @@ def test_commands_are_completed(go: tuple[str, ...]) -> None:
         terminal.wait_for(_READY)
         terminal.send("/se\t")
         terminal.wait_for_screen("/session")
+        terminal.wait_until(lambda: "· ask ·" in terminal.display[4], "the row below the choices")
         check_frame(terminal, "completion")
