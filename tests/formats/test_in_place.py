@@ -100,6 +100,18 @@ def test_files_that_are_no_agents_are_skipped_and_stop_nothing(tmp_path: Path) -
 
 
 @pytest.mark.spec("FMT-27")
+def test_a_file_with_several_agents_loses_none(tmp_path: Path) -> None:
+    team = (
+        "agents:\n  root: {model: openai/gpt-5, instruction: Lead., sub_agents: [helper]}\n"
+        "  helper: {model: openai/gpt-5, description: Helps, instruction: Help.}\n"
+    )
+    load = loaded(write(tmp_path, ".opencode/agents/team.yaml", team).parent)
+    assert [card.config.name for card in load.cards] == ["root", "helper"]
+    assert load.cards[0].config.agents == ("helper",)
+    assert not load.failed
+
+
+@pytest.mark.spec("FMT-27")
 def test_an_agent_that_names_no_tools_gets_those_of_the_setting(tmp_path: Path) -> None:
     folder = write(tmp_path, ".claude/agents/a.md", "---\nname: a\ndescription: d\n---\nx\n").parent
     given = {choice: loaded(folder, choice).cards[0].config for choice in ("none", "files", "all")}

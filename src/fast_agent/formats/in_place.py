@@ -45,7 +45,7 @@ class AgentsInPlace:
     def cards(
         self, folder: str, sources: Mapping[str, Source]
     ) -> Iterator[tuple[str, ForeignCard]]:
-        """Yield the card or the problem of each file, with the path of the file.
+        """Yield the cards or the problem of each file, with the path of the file.
 
         Args:
             folder: The directory.
@@ -62,11 +62,15 @@ class AgentsInPlace:
         target = ImportTarget(
             output=Path(folder), project=Path(folder).parent.parent, servers=self.servers
         )
-        made = {card.draft.file.path: card.text for card in assemble([*agents.values()], target)}
+        made: dict[str, list[str]] = {}
+        for card in assemble([*agents.values()], target):
+            made.setdefault(card.draft.file.path, []).append(card.text)
         for file, found in agents.items():
             shown = sources[file].path
             notes = tuple([_in_place(one, shown) for one in found.file.diagnostics()])
-            yield file, ForeignCard(made[file], notes=notes)
+            for text in made[file]:
+                yield file, ForeignCard(text, notes=notes)
+                notes = ()
 
 
 def _in_place(note: Diagnostic, shown: str) -> Diagnostic:
