@@ -12,11 +12,12 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.cut_network import Proxy
 from tests.postgres_server import PASSWORD, PostgresServer, why_not
 from tests.sessions.session_world import plain_turn, texts, tool_turn, write
 
 from fast_agent.errors import ConfigError, SessionError
-from fast_agent.sessions.postgres.database import STEPS
+from fast_agent.sessions.postgres.database import STEPS, Line
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
@@ -146,6 +147,56 @@ def test_a_server_that_is_killed_and_comes_back_loses_and_repeats_nothing() -> N
             assert len(session.state.turns) == 10
         with store.open(session.id) as again:
             assert len(again.state.turns) == 10
+
+
+@pytest.mark.spec("SESSION-29")
+@pytest.mark.parametrize("ways", [("to",), ("from",), ("to", "from")])
+def test_a_database_that_acknowledges_and_never_answers_is_taken_for_lost(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch, ways: tuple[str, ...]
+) -> None:
+    """The proxy takes every byte, so that TCP sees no fault."""
+    monkeypatch.setattr(Line, "patience", 0.5)
+    with Proxy(server.port) as proxy:
+        store = SessionStore(server.url_at(proxy.port), lease_seconds=2.0)
+        with store.create() as session:
+            write(session, plain_turn("t1", "one", "two"))
+            asyncio.run(session.journal.barrier())
+            proxy.cut(*ways)
+            write(session, plain_turn("t2", "three", "four"))
+            with pytest.raises(SessionError, match=r"cannot be written: .* cannot be reached"):
+                asyncio.run(session.journal.barrier())
+            with pytest.raises(SessionError, match="cannot be reached") as caught:
+                store.list()
+            assert caught.value.hint == "check that it runs, and `sessions.url`"
+            proxy.heal()
+        with store.open(session.id) as again:
+            # The second turn may have arrived: its answer alone was held.
+            kept = list(texts(again.history("ann")))
+            assert kept in (["one", "two"], ["one", "two", "three", "four"])
+
+
+@pytest.mark.spec("SESSION-29")
+@pytest.mark.parametrize("ways", [("to",), ("from",)])
+def test_a_silence_shorter_than_a_lease_loses_and_repeats_nothing(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch, ways: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(Line, "patience", 0.3)
+    with Proxy(server.port) as proxy:
+        store = SessionStore(server.url_at(proxy.port), lease_seconds=60.0)
+        with store.create() as session:
+            write(session, plain_turn("t1", "one", "two"))
+            asyncio.run(session.journal.barrier())
+            proxy.cut(*ways)
+            for number in range(5):
+                write(session, plain_turn(f"b{number}", "one", "two"))
+            healed = Thread(target=lambda: (time.sleep(1.0), proxy.heal()))
+            healed.start()
+            asyncio.run(session.journal.barrier())
+            healed.join()
+        with store.open(session.id) as again:
+            assert [turn.turn_id for turn in again.state.turns] == ["t1"] + [
+                f"b{number}" for number in range(5)
+            ]
 
 
 @pytest.mark.spec("SESSION-25")

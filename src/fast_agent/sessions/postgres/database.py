@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 from threading import Lock
+from time import monotonic
 from typing import TYPE_CHECKING, Any, LiteralString, TypeAlias
 from urllib.parse import urlsplit
 from weakref import finalize
 
 import psycopg
+from psycopg import Connection
 from psycopg.errors import UndefinedTable
 
 from fast_agent.errors import SessionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Generator, Sequence
 
-    from psycopg import Connection
+    from psycopg.waiting import Ready, Wait
+
+Waits: TypeAlias = "Generator[Wait, Ready | int, Any]"
+"""An operation of a connection, as it waits for its socket."""
 
 Step: TypeAlias = "Sequence[LiteralString]"
 """Statements that upgrade the tables by one version."""
@@ -57,7 +61,7 @@ STEPS: tuple[Step, ...] = (
 _VERSION = "SELECT version FROM fast_agent_meta"
 
 
-def bring_up(connection: Connection[Any], steps: Sequence[Step] = STEPS) -> None:
+def bring_up(connection: Line, steps: Sequence[Step] = STEPS) -> None:
     """Create the tables, or upgrade those of an older version; all or nothing.
 
     Args:
@@ -69,6 +73,7 @@ def bring_up(connection: Connection[Any], steps: Sequence[Step] = STEPS) -> None
     """
     if _version(connection) == len(steps):
         return
+    patience, connection.patience = connection.patience, _UPGRADE_SECONDS
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
         connection.execute("CREATE TABLE IF NOT EXISTS fast_agent_meta (version integer NOT NULL)")
@@ -86,9 +91,10 @@ def bring_up(connection: Connection[Any], steps: Sequence[Step] = STEPS) -> None
                 connection.execute(statement)
         connection.execute("DELETE FROM fast_agent_meta")
         connection.execute("INSERT INTO fast_agent_meta VALUES (%s)", (len(steps),))
+    connection.patience = patience
 
 
-def _version(connection: Connection[Any]) -> int:
+def _version(connection: Line) -> int:
     try:
         found = connection.execute(_VERSION).fetchone()
     except UndefinedTable:
@@ -97,12 +103,49 @@ def _version(connection: Connection[Any]) -> int:
 
 
 _CONNECT_SECONDS = 5
-_ANSWER_MILLISECONDS = 10_000
-"""How long sent data may stay unacknowledged: a cut network is noticed after this."""
+_ANSWER_SECONDS = 10
+"""How long a database may stay silent while it is asked: it is taken for lost after this."""
+_UPGRADE_SECONDS = 600
+"""The same while tables are upgraded, which other processes wait for."""
 _MAX_IDLE = 4
 _LOST = ("08", "57P")
 _CONFLICTS = frozenset({"40001", "40P01"})
 _SECRET = re.compile(r"(://[^:@/\s]*:)[^@/\s]*@|(password=)\S+")
+
+
+class Line(Connection[Any]):
+    """A connection whose database is lost once it stays silent for too long.
+
+    The time-outs of TCP do not cover a database that acknowledges and never answers: one that is
+    suspended, or behind a proxy that lost it.
+
+    Attributes:
+        patience: For how many seconds it may stay silent.
+    """
+
+    patience: float = _ANSWER_SECONDS
+
+    def wait(self, gen: Waits, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Run an operation until it is done.
+
+        Raises:
+            psycopg.OperationalError: The database stayed silent.
+        """
+        return super().wait(self._heard(gen), interval, timeout)
+
+    def _heard(self, gen: Waits) -> Waits:
+        try:
+            wanted = next(gen)
+            end = monotonic() + self.patience
+            while True:
+                ready = yield wanted
+                if ready:
+                    end = monotonic() + self.patience
+                elif monotonic() >= end:
+                    raise psycopg.OperationalError(f"no answer for {self.patience} s")
+                wanted = gen.send(ready)
+        except StopIteration as done:
+            return done.value
 
 
 class Database:
@@ -118,26 +161,26 @@ class Database:
     def __init__(self, url: str) -> None:
         self._url = url
         self.name = _shown(url)
-        self._idle: list[psycopg.Connection[Any]] = []
+        self._idle: list[Line] = []
         self._lock = Lock()
         self._is_ready = False
         finalize(self, _close_all, self._idle)
 
-    def connect(self) -> psycopg.Connection[Any]:
+    def connect(self) -> Line:
         """Open a connection that commits every statement; the caller closes it.
 
         Raises:
             psycopg.Error: The database cannot be reached, or refuses.
             SessionError: Its tables are of a newer version.
         """
-        connection = psycopg.connect(
+        connection = Line.connect(
             self._url,
             autocommit=True,
             connect_timeout=_CONNECT_SECONDS,
-            keepalives_idle=_ANSWER_MILLISECONDS // 1000,
+            keepalives_idle=_ANSWER_SECONDS,
             keepalives_interval=2,
             keepalives_count=3,
-            tcp_user_timeout=_ANSWER_MILLISECONDS,
+            tcp_user_timeout=_ANSWER_SECONDS * 1000,
             application_name="fast-agent",
         )
         try:
@@ -171,7 +214,7 @@ class Database:
 
     def _rows(
         self,
-        connection: psycopg.Connection[Any],
+        connection: Line,
         statement: LiteralString,
         values: Sequence[object],
     ) -> list[Any]:
@@ -209,7 +252,7 @@ def is_lost(error: psycopg.Error) -> bool:
     return state.startswith(_LOST) or state in _CONFLICTS
 
 
-def _close_all(connections: list[psycopg.Connection[Any]]) -> None:
+def _close_all(connections: list[Line]) -> None:
     while connections:
         connections.pop().close()
 

@@ -19,7 +19,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import psycopg
@@ -30,7 +30,7 @@ from fast_agent.sessions.postgres.database import is_lost
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fast_agent.sessions.postgres.database import Database
+    from fast_agent.sessions.postgres.database import Database, Line
 
 _WRITE = """
 WITH moved AS (
@@ -130,7 +130,7 @@ class Writer:
         self._queue: list[Write] = []
         self._held: dict[str, Hold] = {}
         self._thread: threading.Thread | None = None
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: Line | None = None
         self._renewed_at = 0.0
 
     def hold(self, hold: Hold) -> None:
@@ -242,11 +242,6 @@ class Writer:
         ids = [hold.session_id for hold in holds]
         owners, fences = [hold.owner for hold in holds], [hold.fence for hold in holds]
         heads = [write.head[0] for write in writes]
-        connection = self._connected()
-        there = set[str]()
-        if again:  # the answer was lost, so the events may be there
-            found = connection.execute(_THERE, (ids, owners, fences, heads), prepare=True)
-            there = {one for (one,) in found.fetchall()}
         events = [(write.hold.session_id, *event) for write in writes for event in write.events]
         turns, titles, firsts, times = zip(*(write.listed for write in writes), strict=True)
         values = (
@@ -262,8 +257,14 @@ class Writer:
             list(times),
             *map(list, zip(*events, strict=True)),
         )
-        found = connection.execute(_WRITE, values, prepare=True)
-        return there | {one for (one,) in found.fetchall()}
+        connection = self._connected()
+        done = {one for (one,) in connection.execute(_WRITE, values, prepare=True).fetchall()}
+        if again and len(done) < len(ids):
+            # The answer was lost, so the events may be there. Asked afterwards: until the lost
+            # statement has ended, this one waits for its rows, and would find nothing before.
+            found = connection.execute(_THERE, (ids, owners, fences, heads), prepare=True)
+            done.update(one for (one,) in found.fetchall())
+        return done
 
     def _finish(self, write: Write, problem: SessionError | None) -> None:
         hold = write.hold
@@ -312,7 +313,7 @@ class Writer:
             for then in reached:
                 then()
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    def _connected(self) -> Line:
         if self._connection is None:
             self._connection = self._database.connect()
         return self._connection
