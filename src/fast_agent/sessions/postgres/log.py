@@ -202,9 +202,8 @@ class PostgresLog:
                 shown = hide(row, self.redact)
                 _, number, total, _ = summed((shown,), at, columns.head, columns.sum)
                 columns = self._counted(columns._replace(head=number, sum=total), shown)
-                known = -1 if shown.number is None else shown.number
                 top = shown.kind == TURN and shown.parent is None
-                events.append((number, at, shown.kind, top, known, _body(shown), total))
+                events.append((number, at, shown.kind, top, shown.number, total, _body(shown)))
             if not events or self._lease is None:
                 return
             listed = (columns.turns, columns.title, columns.first, rows[-1][0])

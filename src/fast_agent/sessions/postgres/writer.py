@@ -13,6 +13,7 @@ measured by the clock of the database alone.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import threading
@@ -32,25 +33,31 @@ if TYPE_CHECKING:
 
     from fast_agent.sessions.postgres.database import Database, Line
 
+# Rows as JSON, and their bodies as bytes: a list for each column takes psycopg 0.1 ms longer.
 _WRITE = """
 WITH moved AS (
     UPDATE fast_agent_session AS s SET head = n.head, sum = n.sum, turns = n.turns,
         title = n.title, first = n.first, changed = n.changed, touched = clock_timestamp()
-    FROM unnest(%b::text[], %b::text[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[],
-        %b::int[], %b::text[], %b::text[], %b::float8[])
-        AS n(id, owner, fence, before, head, sum, turns, title, first, changed)
+    FROM json_to_recordset(%s::json) AS n(id text, owner text, fence bigint, before bigint,
+        head bigint, sum bigint, turns int, title text, first text, changed float8)
     WHERE s.id = n.id AND s.owner = n.owner AND s.fence = n.fence AND s.head = n.before
     RETURNING s.id),
 put AS (
     INSERT INTO fast_agent_event (session, seq, at, kind, top, number, body, sum)
-    SELECT e.session, e.seq, e.at, e.kind, e.top, nullif(e.number, -1), e.body, e.sum
-    FROM unnest(%b::text[], %b::bigint[], %b::float8[], %b::text[], %b::bool[], %b::bigint[],
-        %b::bytea[], %b::bigint[]) AS e(session, seq, at, kind, top, number, body, sum)
+    SELECT e.session, e.seq, e.at, e.kind, e.top, e.number, e.body, e.sum
+    FROM ROWS FROM (json_to_recordset(%s::json) AS (session text, seq bigint, at float8,
+        kind text, top bool, number bigint, sum bigint), unnest(%b::bytea[]))
+        AS e(session, seq, at, kind, top, number, sum, body)
     JOIN moved ON moved.id = e.session)
 SELECT id FROM moved"""
+_SESSION_FIELDS = (
+    *("id", "owner", "fence", "before", "head", "sum"),
+    *("turns", "title", "first", "changed"),
+)
+_EVENT_FIELDS = ("session", "seq", "at", "kind", "top", "number", "sum")
 _THERE = """
 SELECT s.id FROM fast_agent_session AS s
-JOIN unnest(%b::text[], %b::text[], %b::bigint[], %b::bigint[]) AS n(id, owner, fence, head)
+JOIN json_to_recordset(%s::json) AS n(id text, owner text, fence bigint, head bigint)
     ON s.id = n.id AND s.owner = n.owner AND s.fence = n.fence AND s.head = n.head"""
 # Leases need not reach the database's disk: a lost one belongs to a process that cannot write.
 _RENEW = """
@@ -100,14 +107,14 @@ class Write:
         head: The number and checksum of the last of them.
         listed: The columns of a listing after them: turns, title, first message, time.
         events: The values of each: number, time, kind, whether a turn nothing else started, number
-            of the row or -1, the rest of the row, checksum.
+            of the row or None, checksum, the rest of the row.
     """
 
     hold: Hold
     before: int
     head: tuple[int, int]
     listed: tuple[int, str | None, str, float]
-    events: list[tuple[int, float, str, bool, int, bytes, int]]
+    events: list[tuple[int, float, str, bool, int | None, int, bytes]]
 
     def follow(self, later: Write) -> None:
         """Take events on that follow these."""
@@ -238,31 +245,23 @@ class Writer:
 
     def _try(self, writes: Sequence[Write], *, again: bool) -> set[str]:
         """Write events, and return the sessions whose events are in the database."""
-        holds = [write.hold for write in writes]
-        ids = [hold.session_id for hold in holds]
-        owners, fences = [hold.owner for hold in holds], [hold.fence for hold in holds]
-        heads = [write.head[0] for write in writes]
-        events = [(write.hold.session_id, *event) for write in writes for event in write.events]
-        turns, titles, firsts, times = zip(*(write.listed for write in writes), strict=True)
-        values = (
-            ids,
-            owners,
-            fences,
-            [write.before for write in writes],
-            heads,
-            [write.head[1] for write in writes],
-            list(turns),
-            list(titles),
-            list(firsts),
-            list(times),
-            *map(list, zip(*events, strict=True)),
-        )
+        sessions, events, bodies = list[object](), list[object](), list[bytes]()
+        for write in writes:
+            hold = write.hold
+            named = (hold.session_id, hold.owner, hold.fence, write.before)
+            columns = (*named, *write.head, *write.listed)
+            sessions.append(dict(zip(_SESSION_FIELDS, columns, strict=True)))
+            for *event, body in write.events:
+                event_columns = (hold.session_id, *event)
+                events.append(dict(zip(_EVENT_FIELDS, event_columns, strict=True)))
+                bodies.append(body)
+        values = (json.dumps(sessions), json.dumps(events), bodies)
         connection = self._connected()
         done = {one for (one,) in connection.execute(_WRITE, values, prepare=True).fetchall()}
-        if again and len(done) < len(ids):
+        if again and len(done) < len(writes):
             # The answer was lost, so the events may be there. Asked afterwards: until the lost
             # statement has ended, this one waits for its rows, and would find nothing before.
-            found = connection.execute(_THERE, (ids, owners, fences, heads), prepare=True)
+            found = connection.execute(_THERE, values[:1], prepare=True)
             done.update(one for (one,) in found.fetchall())
         return done
 
