@@ -69,8 +69,8 @@ def _completion(message: dict[str, Any], reason: str) -> dict[str, Any]:
     }
 
 
-def _stream(completion: dict[str, Any]) -> bytes:
-    """Return an answer as the events of a stream."""
+def _stream(completion: dict[str, Any]) -> tuple[bytes, bytes]:
+    """Return an answer as the events of a stream, up to the middle of its text and from there."""
     choice = completion["choices"][0]
     delta = dict(choice["message"])
     if "tool_calls" in delta:
@@ -78,15 +78,20 @@ def _stream(completion: dict[str, Any]) -> bytes:
             {"index": index, **call} for index, call in enumerate(delta["tool_calls"])
         ]
     head = {**completion, "object": "chat.completion.chunk", "usage": None}
-    first = {"index": 0, "delta": delta, "finish_reason": None}
+    text = str(delta.get("content") or "")
+    start = {"role": "assistant", "content": text[: len(text) // 2]}
+    delta["content"] = text[len(text) // 2 :]
+    begun = {"index": 0, "delta": start, "finish_reason": None}
+    rest = {"index": 0, "delta": delta, "finish_reason": None}
     last: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
     chunks: list[dict[str, Any]] = [
-        {**head, "choices": [first]},
+        {**head, "choices": [begun]},
+        {**head, "choices": [rest]},
         {**head, "choices": [last]},
         {**head, "choices": [], "usage": completion["usage"]},
     ]
     lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
-    return "".join([*lines, "data: [DONE]\n\n"]).encode()
+    return lines[0].encode(), "".join([*lines[1:], "data: [DONE]\n\n"]).encode()
 
 
 def note_and_answer(body: dict[str, Any]) -> Reply:
@@ -104,10 +109,14 @@ class ModelServer:
     Args:
         reply: Makes the reply to a request.
         seconds: How long each answer takes.
+        midway: Called in the middle of each answer that is streamed.
     """
 
     def __init__(
-        self, reply: Callable[[dict[str, Any]], Reply] = note_and_answer, seconds: float = 0.0
+        self,
+        reply: Callable[[dict[str, Any]], Reply] = note_and_answer,
+        seconds: float = 0.0,
+        midway: Callable[[], object] = int,
     ) -> None:
         self.asked: Counter[str] = Counter()
         self.answered: Counter[str] = Counter()
@@ -135,17 +144,21 @@ class ModelServer:
                 status, headers, value = reply(body)
                 with world._lock:
                     world._at_once -= 1
-                kind, data = "application/json", json.dumps(value).encode()
+                kind, parts = "application/json", (json.dumps(value).encode(), b"")
                 if body.get("stream") and status == 200:
-                    kind, data = "text/event-stream", _stream(value)
+                    kind, parts = "text/event-stream", _stream(value)
                 try:
                     self.send_response(status)
                     for name, text in headers.items():
                         self.send_header(name, text)
                     self.send_header("content-type", kind)
-                    self.send_header("content-length", str(len(data)))
+                    self.send_header("content-length", str(sum(map(len, parts))))
                     self.end_headers()
-                    self.wfile.write(data)
+                    self.wfile.write(parts[0])
+                    if parts[1]:
+                        self.wfile.flush()
+                        midway()
+                        self.wfile.write(parts[1])
                     if status == 200:
                         with world._lock:
                             world.answered[key] += 1

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field
+from logging import getLogger
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 from weakref import WeakKeyDictionary, finalize
 
-from temporalio.client import WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import (
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from fast_agent.agents.events import ModelAnswered, ToolFinished
+from fast_agent.engine.temporal.progress import SHOW_SECONDS, TurnView
 from fast_agent.engine.temporal.runs import RunCancelledError, wait_or_raise
 from fast_agent.engine.temporal.workflow import OUT_OF_STEP, TURN_CANCELLED, fast_agent_error
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_from_json
-from fast_agent.models.usage import Usage
 from fast_agent.tools.human import HumanRequest
 
 if TYPE_CHECKING:
@@ -30,14 +34,18 @@ if TYPE_CHECKING:
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.engine.temporal.runs import Pinned, TemporalRuns
     from fast_agent.messages.history import History
-    from fast_agent.messages.message import Message, ToolCall
+    from fast_agent.messages.message import Message
+    from fast_agent.models.usage import Usage
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
+
+log = getLogger(__name__)
 
 QUESTION_SECONDS: Final = 0.5
 """How often a client looks whether a turn asks its user."""
 
 _CLOSE_SECONDS: Final = 5.0
+_LAST_LOOK_SECONDS: Final = 2.0
 
 
 class PinCards(Protocol):
@@ -126,8 +134,10 @@ class TemporalCarrier:
             "agent": agent,
             "message": self._runs.redactor.redacted(message_to_wire(life.message)),
             "schema": None if output is None else output.schema.schema,
+            "shows": life.is_heard,
         }
-        said = await self._said(life, history, given)
+        view = TurnView(life)
+        said = await self._said(life, view, history, given)
         read = self._runs.redactor.restored
         messages = [message_from_wire(read(one)) for one in said["messages"]]
         answer = message_from_wire(read(said["message"]))
@@ -137,7 +147,7 @@ class TemporalCarrier:
         if output is not None and structured is not None:
             structured = output.parse(answer.text)
         _charge(life, usage_from_json(said["own"]), usage_from_json(said["used"]))
-        _notify(life, messages)
+        view.show_end(messages)
         life.draft.append_block([life.message, *messages])
         workflow = cast("JsonObject | None", read(said["workflow"]))
         await life.finish(
@@ -149,7 +159,7 @@ class TemporalCarrier:
             carried.remembered[agent] = _Remembered(len(kept), kept[-1] if len(kept) else None)
 
     async def _said(
-        self, life: TurnLife, history: History, given: dict[str, Any]
+        self, life: TurnLife, view: TurnView, history: History, given: dict[str, Any]
     ) -> dict[str, Any]:
         """Return what a turn said; where the workflow remembers otherwise, it is told first."""
         attempt = 0
@@ -163,7 +173,7 @@ class TemporalCarrier:
                 given["history"] = [redacted(message_to_wire(one)) for one in history]
             key = life.origin.turn_id + (f"~{attempt}" if attempt else "")
             try:
-                return await self._asking(life, carried.handle, key, given)
+                return await self._asking(life, view, carried.handle, key, given)
             except _LostError:
                 attempt += 1
                 if self._carried.get(_conversation_of(life)) is carried:
@@ -189,23 +199,57 @@ class TemporalCarrier:
             return carried
 
     async def _asking(
-        self, life: TurnLife, run: WorkflowHandle[Any, Any], key: str, given: dict[str, Any]
+        self,
+        life: TurnLife,
+        view: TurnView,
+        run: WorkflowHandle[Any, Any],
+        key: str,
+        given: dict[str, Any],
     ) -> dict[str, Any]:
         """Ask for a turn; its user is asked what it asks, and it is cancelled with this one."""
         human = life.context.human or self._human
-        questions = None
+        beside: list[asyncio.Task[None]] = []
         if human is not None:
-            questions = asyncio.create_task(self._ask_user(run, human))
+            beside.append(asyncio.create_task(self._ask_user(run, human)))
+        if life.is_heard:
+            beside.append(asyncio.create_task(self._watch(run, key, view)))
         try:
-            return await self._update(run, key, given)
+            said = await self._update(run, key, given)
         except asyncio.CancelledError:
             await asyncio.shield(_signal(run, "cancel_turn", key))
             raise
         finally:
-            if questions is not None:
-                questions.cancel()
+            for task in beside:
+                task.cancel()
                 with suppress(asyncio.CancelledError):
-                    await questions
+                    await task
+        if life.is_heard:
+            # What is missed now is shown from the messages of the turn.
+            with suppress(RPCError, WorkflowQueryFailedError, TimeoutError):
+                async with asyncio.timeout(_LAST_LOOK_SECONDS):
+                    view.show_events(await self._runs.events(run.id, key, view.count))
+        return said
+
+    async def _watch(self, run: WorkflowHandle[Any, Any], key: str, view: TurnView) -> None:
+        """Show what happens in a turn while it runs; nothing depends on it."""
+        known = set[str]()
+        while True:
+            await asyncio.sleep(SHOW_SECONDS)
+            try:
+                steps = await self._runs.shown_steps(run.id)
+                events = await self._runs.events(run.id, key, view.count)
+            except (RPCError, WorkflowQueryFailedError):
+                continue  # no worker runs now, the server is away, or the worker is an older one
+            try:
+                # Steps first: a later event of one was not known when they were looked at.
+                for step_id, details in steps.items():
+                    if step_id in known:  # else the events of its start may be among these
+                        view.show_step(details)
+                known = set(steps)
+                view.show_events(events)
+            except Exception:  # the boundary of what the turn does not depend on
+                log.exception("the progress of run `%s` cannot be shown", run.id)
+                return
 
     async def _update(
         self, carried: WorkflowHandle[Any, Any], key: str, given: dict[str, Any]
@@ -286,20 +330,3 @@ def _charge(life: TurnLife, own: Usage, tree: Usage) -> None:
     if any(below):
         for meter in life.context_below().meters:
             meter.go_on(below)
-
-
-def _notify(life: TurnLife, messages: list[Message]) -> None:
-    """Notify the listener of the messages of a turn that is over."""
-    iteration = 0
-    calls: dict[str, ToolCall] = {}
-    for message in messages:
-        for result in message.tool_results:
-            if result.id in calls:
-                life.notify(ToolFinished, calls[result.id], result)
-        if message.role == "assistant":
-            iteration += 1
-            calls |= {call.id: call for call in message.tool_calls}
-            if message is messages[-1]:
-                life.notify_at_end(ModelAnswered(life.origin, message, Usage(), iteration))
-            else:
-                life.notify(ModelAnswered, message, Usage(), iteration)

@@ -246,6 +246,23 @@ class TemporalRuns:
         run: Any = self.client.get_workflow_handle(run_id)
         return cast("dict[str, JsonObject]", await run.query("questions"))
 
+    async def shown_steps(self, run_id: str) -> dict[str, JsonObject]:
+        """Return what the steps under way of a run have shown so far, by their ids."""
+        found = await self.client.get_workflow_handle(run_id).describe()
+        shown: dict[str, JsonObject] = {}
+        for step in found.raw_description.pending_activities:
+            details = step.heartbeat_details.payloads
+            if details:
+                (value,) = await self.client.data_converter.decode(details)
+                shown[step.activity_id] = cast("JsonObject", self.redactor.restored(value))
+        return shown
+
+    async def events(self, run_id: str, key: str, after: int) -> list[JsonObject]:
+        """Return the events of a turn of a conversation behind a number of them."""
+        run: Any = self.client.get_workflow_handle(run_id)
+        found = self.redactor.restored(await run.query("events", args=[key, after]))
+        return cast("list[JsonObject]", found)
+
     async def cancel(self, run_id: str) -> None:
         """Cancel a run: its steps are notified, and its turn ends as a cancelled one."""
         await self.client.get_workflow_handle(run_id).cancel()

@@ -37,6 +37,7 @@ from fast_agent.engine.execute import (
     part_digests,
 )
 from fast_agent.engine.part_store import missing_part
+from fast_agent.engine.temporal.progress import SHOW_SECONDS, StepProgress
 from fast_agent.engine.temporal.workflow import (
     LOOP_VERSION,
     AgentRun,
@@ -298,11 +299,22 @@ class StepActivities:
             asked=given["asked"],
             pieces=given["pieces"],
         )
+        shown = StepProgress(step.agent, step.turn_id, step.name) if given.get("shows") else None
         try:
-            async with _beating(info):
+            async with _beating(info, shown):
                 edition = await self._host.get(step.edition)
                 parts = await self._parts(step)
-                work = edition.executor.execute(step, parts, human=StepHuman())
+                if shown is None:
+                    work = edition.executor.execute(step, parts, human=StepHuman())
+                else:
+                    shown.redact = edition.loop.redactor.redact
+                    work = edition.executor.execute(
+                        step,
+                        parts,
+                        on_delta=shown.on_delta,
+                        progress=shown.on_progress,
+                        human=StepHuman(),
+                    )
                 answer = await (_unless_asking(work) if info.is_local else work)
         except FastAgentError as error:
             raise _failure(error, info.attempt) from error
@@ -362,8 +374,13 @@ async def _unless_asking(work: Coroutine[Any, Any, StepAnswer]) -> StepAnswer | 
 
 
 @asynccontextmanager
-async def _beating(info: activity.Info) -> AsyncGenerator[None]:
-    """Report that the step is alive; without it, no cancellation reaches an activity."""
+async def _beating(info: activity.Info, shown: StepProgress | None) -> AsyncGenerator[None]:
+    """Report that the step is alive; without it, no cancellation reaches an activity.
+
+    Args:
+        info: The activity.
+        shown: What the step shows meanwhile, or None where nobody looks.
+    """
     timeout = info.heartbeat_timeout
     if info.is_local or timeout is None:
         yield
@@ -371,9 +388,16 @@ async def _beating(info: activity.Info) -> AsyncGenerator[None]:
     seconds = timeout.total_seconds() / _BEATS
 
     async def beat() -> None:
+        loop = asyncio.get_running_loop()
+        due = 0.0
         while True:
-            activity.heartbeat()
-            await asyncio.sleep(seconds)
+            if shown is not None and shown.is_new:
+                activity.heartbeat(shown.details())
+                due = loop.time() + seconds
+            elif loop.time() >= due:
+                activity.heartbeat(*([] if shown is None else [shown.details()]))
+                due = loop.time() + seconds
+            await asyncio.sleep(seconds if shown is None else min(seconds, SHOW_SECONDS))
 
     task = asyncio.create_task(beat())
     try:
@@ -484,6 +508,8 @@ async def run_worker(
                 max_concurrent_activities=options.slots,
                 max_concurrent_workflow_tasks=None if queue else 20,
                 max_cached_workflows=0 if queue else options.max_cached_runs,
+                # The SDK holds heartbeats, and what they show, back for eight seconds of ten.
+                max_heartbeat_throttle_interval=timedelta(seconds=SHOW_SECONDS),
                 max_task_queue_activities_per_second=options.requests_per_second,
                 graceful_shutdown_timeout=timedelta(seconds=options.drain_seconds),
                 deployment_config=None if queue else version,

@@ -24,6 +24,7 @@ from fast_agent.agents.offered_tools import READ_RESULT
 from fast_agent.agents.output import JsonOutput
 from fast_agent.engine.execute import next_digests, part_digests
 from fast_agent.engine.temporal.connection import model_queue
+from fast_agent.engine.temporal.progress import event_to_json
 from fast_agent.errors import FastAgentError, RunError, ToolError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_to_json
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from anyio import CancelScope
 
     from fast_agent.agents.conversation import Conversation
+    from fast_agent.agents.events import Event, Listener
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.messages.message import Message
     from fast_agent.runtime.runtime import Runtime
@@ -101,6 +103,8 @@ class Editions(Protocol):
         ...
 
 
+_shows: ContextVar[bool] = ContextVar("whether somebody looks at the turn", default=False)
+
 editions: ContextVar[Editions] = ContextVar("the editions of the worker that runs a workflow")
 """Set by the worker around each workflow."""
 
@@ -120,6 +124,7 @@ class AgentRun:
         self._answers: dict[str, HumanAnswer] = {}
         self._asked = 0
         self._steps: WorkflowSteps | None = None
+        self._events: dict[str, list[Event]] = {}
 
     @workflow.run
     async def run(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -223,6 +228,8 @@ class AgentRun:
     ) -> None:
         """Run a turn of a conversation, and keep what `turn` returns or raises."""
         self._count += 1
+        heard = self._listener_of(key) if given.get("shows") else None
+        _shows.set(heard is not None)
         try:
             if key in self._dropped:
                 raise asyncio.CancelledError
@@ -234,7 +241,7 @@ class AgentRun:
                     "the conversation was started again", type=OUT_OF_STEP, non_retryable=True
                 )
             before = steps.asked
-            result = await _asked(conversation, given)
+            result = await _asked(conversation, given, heard)
             self._ended[key] = {
                 **answer_of(result, steps),
                 "steps": steps.asked - before,
@@ -256,14 +263,29 @@ class AgentRun:
         finally:
             del self._turns[key]
 
+    def _listener_of(self, key: str) -> Listener:
+        """Keep the events of a turn, until another one begins after its end."""
+        for ended in self._events.keys() - self._turns.keys():
+            del self._events[ended]
+        return self._events.setdefault(key, []).append
+
+    @workflow.query(name="events")
+    def events(self, key: str, after: int) -> list[dict[str, Any]]:
+        """Return the events of a turn behind a number of them."""
+        steps, events = self._steps, self._events.get(key, ())
+        if steps is None:
+            return []
+        redacted = steps.parts.redactor.redacted
+        return [cast("dict[str, Any]", redacted(event_to_json(one))) for one in events[after:]]
+
     @workflow.update(name="turn")
     async def turn(self, key: str, given: dict[str, Any]) -> dict[str, Any]:
         """Run a turn of a conversation.
 
         Args:
             key: Names the turn.
-            given: The agent, the message, the JSON Schema of the answer or None, and how many
-                messages the agent remembers, or `history`: all of them.
+            given: The agent, the message, the JSON Schema of the answer or None, how many messages
+                the agent remembers, or `history`: all of them; `shows`, whether somebody looks.
 
         Returns:
             The answer, every message after the user's, and what the turn used.
@@ -334,12 +356,15 @@ class AgentRun:
         return {"steps": steps.asked, "waiting": list(steps.waiting.values())}
 
 
-async def _asked(conversation: Conversation, given: dict[str, Any]) -> TurnResult:
+async def _asked(
+    conversation: Conversation, given: dict[str, Any], listener: Listener | None = None
+) -> TurnResult:
     """Run the turn that was asked for."""
     schema = given.get("schema")
     return await conversation.agent(str(given["agent"])).generate(
         message_from_wire(given["message"]),
         output=None if schema is None else JsonOutput(schema),
+        listener=listener,
     )
 
 
@@ -430,6 +455,8 @@ class WorkflowSteps(PlacedSteps):
             "asked": asked,
             "pieces": {digest: self._known[digest] for digest in pieces},
         }
+        if _shows.get():
+            given["shows"] = True
         self.asked = number = self.asked + 1
         self.waiting[number] = f"{key.kind} {step.agent or key.agent} {_shown(step)}".strip()
         try:
@@ -458,7 +485,8 @@ class WorkflowSteps(PlacedSteps):
         return list(found)
 
     async def _executed(self, step: Step, key: Key, given: dict[str, Any]) -> dict[str, Any]:
-        if step.is_local and step.repeatable:
+        # Of a local activity nothing is seen before it ends, and no query is answered meanwhile.
+        if step.is_local and step.repeatable and not _shows.get():
             answer = await self._ended(self._started_here(step, given), step, key)
             if "elsewhere" not in answer:
                 return answer
