@@ -89,6 +89,7 @@ def doors_of(file: Path) -> set[str]:
             "httpx2.get",
             "httpx2.Client",
             "psycopg.connect",
+            "Line.connect",  # of psycopg too
         }:
             found.add("connect")
     return found

@@ -161,11 +161,11 @@ def test_the_home_of_the_account_is_wide_whatever_the_environment_says() -> None
 def test_files_of_another_user_are_strange(root: Path) -> None:
     card = put(root / ".fast-agent" / "agent-cards" / "lead.md")
     me = os.geteuid()
-    assert not ownership_of([str(card)], root, user=me).is_strange
+    assert not ownership_of({str(card): None}, root, user=me).is_strange
     if me != 0:
         pytest.skip("only root can give files away")
     os.chown(card, SOMEBODY, SOMEBODY)
-    found = ownership_of([str(card)], root)
+    found = ownership_of({str(card): None}, root)
     assert found.is_strange
     assert found.owner == str(SOMEBODY)
 
@@ -175,7 +175,7 @@ def test_files_of_root_are_not_strange(root: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("the files here are not root's")
     card = put(root / "lead.md")
-    assert not ownership_of([str(card)], root, user=SOMEBODY).is_strange
+    assert not ownership_of({str(card): None}, root, user=SOMEBODY).is_strange
 
 
 @pytest.mark.parametrize("place", [".", ".fast-agent", ".fast-agent/agent-cards/lead.md"])
@@ -183,7 +183,7 @@ def test_files_of_root_are_not_strange(root: Path) -> None:
 def test_files_and_directories_everyone_may_write_to_are_strange(root: Path, place: str) -> None:
     card = put(root / ".fast-agent" / "agent-cards" / "lead.md")
     (root / place).chmod(0o777)
-    found = ownership_of([str(card)], root)
+    found = ownership_of({str(card): None}, root)
     assert found.open_path == str(root / place if place != "." else root)
     assert found.is_strange
     assert found.owner is None

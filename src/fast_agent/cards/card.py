@@ -42,7 +42,8 @@ class Card:
         if self.document is None:
             return None
         value = self.document.yaml.value
-        return value if isinstance(value, Mapping) else {}
+        # `dict` first: to ask whether a value is a `Mapping` takes ten times as long.
+        return value if isinstance(value, dict | Mapping) else {}
 
     def span_of(self, name: str, *keys: str | int, key: bool = False) -> Span | None:
         """Find where a field, or something in it, is written.

@@ -330,11 +330,20 @@ class Admission:
     def _granted(self, root: CardRoot) -> CardLoad:
         if root.grant is None:
             return root.load
-        grant = self.decisions.grants[root.grant.root]
-        files = [self._file(file, grant, root) for file in root.load.files]
+        place = root.grant.root
+        grant = self.decisions.grants[place]
+        closed, eased = self.decisions.closed_of(place), self.decisions.eased_of(place)
+        files = [self._file(file, grant, root, closed, eased) for file in root.load.files]
         return CardLoad.of(files)
 
-    def _file(self, file: FileLoad, grant: Grant, root: CardRoot) -> FileLoad:
+    def _file(
+        self,
+        file: FileLoad,
+        grant: Grant,
+        root: CardRoot,
+        closed: Mapping[Holder, object],
+        eased: Mapping[Holder, tuple[Effect, ...]],
+    ) -> FileLoad:
         """Attach grants to the cards of a file, and variable values if they may act."""
         if not file.cards:
             return file
@@ -342,17 +351,17 @@ class Admission:
         known = self._files.get(path)
         if known is not None and known[0] is file and known[1] == grant:
             return known[2]
-        from fast_agent.cards.load import with_variables
-        from fast_agent.trust.taken_names import taken_tools, with_free_tools
-
-        closed, eased = self.decisions.closed_of(grant.root), self.decisions.eased_of(grant.root)
         opened = file
         if not closed or not any(Holder("card", one.config.name) in closed for one in file.cards):
+            from fast_agent.cards.load import with_variables
+
             opened = with_variables(file, self._environ, multi_card=root.multi_card)
         cards: list[Card] = []
         for card in opened.cards:
             config = card.config.with_grant(grant)
             if config.function_tools:
+                from fast_agent.trust.taken_names import taken_tools, with_free_tools
+
                 self.decisions.taken.update(dict.fromkeys(taken_tools(card)))
                 config = with_free_tools(config)
             bounds = eased.get(Holder("card", config.name)) if eased else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _State: TypeAlias = tuple[bytes, int, int, int]
 """The name of a file, and its signature."""
 
-_UNSEEN: Signature = (-1, -1, -1)
+_UNSEEN = (-1, -1, -1)
 """The signature of a file that could not be checked."""
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -297,7 +297,7 @@ def _names_in_directory(files: Iterable[FileLoad]) -> dict[bytes, int]:
 
 def _state(name: bytes, file: FileLoad) -> _State:
     """Return the state of a file when it was read."""
-    return (name, *(file.signature or _UNSEEN))
+    return (name, *_UNSEEN) if file.signature is None else (name, *file.signature[:3])
 
 
 def _name_of(path: str) -> bytes:

@@ -20,8 +20,9 @@ MAX_BYTES = 1024 * 1024
 
 SourceReason: TypeAlias = Literal["missing", "not-a-file", "unreadable", "too-large", "encoding"]
 
-Signature: TypeAlias = tuple[int, int, int]
-"""By what a change of a file is noticed: time of change in nanoseconds, size in bytes, inode."""
+Signature: TypeAlias = tuple[int, int, int, int, int]
+"""By what a change of a file is noticed: time of change in nanoseconds, size in bytes, inode, owner
+and mode."""
 
 _UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_BOMS = (
@@ -151,7 +152,7 @@ def read_source(path: Path | str, *, shown: str | None = None, limit: int = MAX_
 
 def signature_of(facts: os.stat_result) -> Signature:
     """Return the signature of a file with these facts of `os.stat`."""
-    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino, facts.st_uid, facts.st_mode
 
 
 def signature_at(path: str) -> Signature | None:

@@ -102,6 +102,10 @@ class CardEffects:
         They decide what an agent with a shell does, so that a change of them asks again.
         """
         found: dict[str, str] = {}
+        written = self.values.get("instruction")
+        text = written if isinstance(written, str) else self.config.instruction
+        if not text or ("{{" not in text and "${" not in text):
+            return found
         root = self.context.root
         for file in self.named_files():
             if root.holds(file):

@@ -121,8 +121,9 @@ def model_of(values: Mapping[str, JsonValue]) -> str | None:
         values: The card, as written.
     """
     model = values.get("model")
-    names = [one for one in as_list(model) if isinstance(one, str)]
-    return model if isinstance(model, str) else ", ".join(names) or None
+    if isinstance(model, str):
+        return model
+    return ", ".join(one for one in as_list(model) if isinstance(one, str)) or None
 
 
 def _is_keyed(parsed: ParsedModel | None, context: Context) -> bool:

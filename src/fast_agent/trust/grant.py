@@ -88,7 +88,8 @@ class Grant:
         return self.denied is not None and self.denied(effect)
 
     def _now(self) -> frozenset[Effect]:
-        return self.effects if self.current is None else self.effects & self.current()
+        current = self.effects if self.current is None else self.current()
+        return current if current is self.effects else self.effects & current
 
     def check_read(self, path: Path) -> Path:
         """Return where a file that is about to be read ends.

@@ -14,9 +14,12 @@ from urllib.parse import quote, unquote
 
 from fast_agent.config.home import is_foreign_place
 from fast_agent.text.frozen import frozen
+from fast_agent.text.source import signature_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from fast_agent.text.source import Signature
 
 OWN_FOLDERS: Final = frozenset({".fast-agent", ".claude", ".agents"})
 """Hidden directories of a project that hold cards and skills; what is in them is not hidden."""
@@ -271,6 +274,7 @@ def _is_secret_folder(place: str) -> bool:
     return any(map(_is_secret_name, parts[1:] if is_foreign_place("/".join(parts[:2])) else parts))
 
 
+@lru_cache(maxsize=4096)  # each file of a set is asked about where it is read, and in its survey
 def _is_secret_name(part: str) -> bool:
     name = _folded(part)
     if name.startswith(".") and name != "." and name not in OWN_FOLDERS:
@@ -310,13 +314,16 @@ class Ownership:
         return self.owner is not None or self.open_path is not None
 
 
-def ownership_of(files: Iterable[str], root: Path | str, *, user: int | None = None) -> Ownership:
+def ownership_of(
+    files: Mapping[str, Signature | None], root: Path | str, *, user: int | None = None
+) -> Ownership:
     """Look whose files are, and the directories from the root down to them.
 
     Files of root count as the person's: root could change anything anyway.
 
     Args:
-        files: Absolute paths, which need not exist.
+        files: Absolute paths, which need not exist, with their signatures when they were read;
+            None looks now.
         root: The root of the set, without links.
         user: The person's user id; None is that of the process.
     """
@@ -326,13 +333,13 @@ def ownership_of(files: Iterable[str], root: Path | str, *, user: int | None = N
     owner: int | None = None
     open_path: str | None = None
     for path in _with_folders(files, str(root)):
-        try:
-            found = os.stat(path)  # noqa: PTH116 - fast
-        except OSError:
+        found = files.get(path) or signature_at(path)
+        if found is None:
             continue
-        if found.st_uid not in trusted and owner is None:
-            owner = found.st_uid
-        if found.st_mode & stat.S_IWOTH and open_path is None:
+        *_, its_owner, mode = found
+        if its_owner not in trusted and owner is None:
+            owner = its_owner
+        if mode & stat.S_IWOTH and open_path is None:
             open_path = path
     return Ownership(None if owner is None else _user_name(owner), open_path)
 

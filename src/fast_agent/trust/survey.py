@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.config.layer import FileLayer
     from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.source import Source
     from fast_agent.trust.context import Given
     from fast_agent.trust.effect import Effect
     from fast_agent.trust.site import Keys, Site
@@ -84,20 +85,25 @@ def survey(parts: Surveyed) -> FoundSet:
     Args:
         parts: What the run loads of it.
     """
-    texts = _texts(parts)
-    context = _context(parts, texts)
+    sources = _sources(parts)
+    context = _context(parts, sources)
     skills = FoundSkills(context)
     effects = dict.fromkeys((*_effects(parts, context), *skills.effects()))
     if address_of_root(parts.root) is not None:
         effects = dict.fromkeys(map(_remote, effects))
     for path in _talking_files(parts, context, effects):
-        del texts[path]
-    texts.update(_named(parts, context))
-    whose = ownership_of((*texts, *skills.files(effects)), str(context.root.path))
+        del sources[path]
+    sources.update(_named(parts, context))
+    read = dict.fromkeys(skills.files(effects))
+    whose = ownership_of(
+        {**read, **{path: source.signature for path, source in sources.items()}},
+        str(context.root.path),
+    )
     kept: dict[str, str] = {}
     files: dict[str, str] = {}
     name_of = context.root.file_name
-    for path, text in texts.items():
+    for path, source in sources.items():
+        text = source.text
         name = path if "://" in path else name_of(path)
         files[name] = text_digest(text)
         if not path.endswith(_SECRETS):
@@ -122,7 +128,7 @@ def effects_of(parts: Surveyed, holder: Holder) -> tuple[Effect, ...]:
         parts: What the run loads of it.
         holder: The part.
     """
-    context = _context(parts, _texts(parts))
+    context = _context(parts, _sources(parts))
     match holder.kind:
         case "card":
             card = context.cards.get(holder.name)
@@ -149,7 +155,7 @@ def found_skills(parts: Surveyed) -> FoundSkills:
     Args:
         parts: What the run loads of it.
     """
-    return FoundSkills(_context(parts, _texts(parts)))
+    return FoundSkills(_context(parts, _sources(parts)))
 
 
 def _effects(parts: Surveyed, context: Context) -> Iterator[Effect]:
@@ -163,8 +169,8 @@ def _effects(parts: Surveyed, context: Context) -> Iterator[Effect]:
         yield from case_effects(layer, context, records=parts.records)
 
 
-def _context(parts: Surveyed, texts: Mapping[str, str]) -> Context:
-    own = (one for one in texts if "://" not in one and not one.endswith(_SECRETS))
+def _context(parts: Surveyed, files: Iterable[str]) -> Context:
+    own = (one for one in files if "://" not in one and not one.endswith(_SECRETS))
     return Context(
         root=Root.of(parts.root, parts.given.environ, own),
         given=parts.given,
@@ -179,14 +185,14 @@ def _context(parts: Surveyed, texts: Mapping[str, str]) -> Context:
     )
 
 
-def _named(parts: Surveyed, context: Context) -> Iterator[tuple[str, str]]:
-    """Yield the texts that instructions of the set include, by absolute path."""
+def _named(parts: Surveyed, context: Context) -> Iterator[tuple[str, Source]]:
+    """Yield the files that instructions of the set include, by absolute path."""
     for card in parts.cards:
         if "{{" in (card.config.instruction or ""):
             for file in CardEffects(card, context).named_files():
                 if context.root.is_free(file):
                     with suppress(SourceError):
-                        yield str(file), read_source(file).text
+                        yield str(file), read_source(file)
 
 
 def _skill_folders(parts: Surveyed) -> Iterator[Path]:
@@ -221,20 +227,20 @@ def _talking_files(parts: Surveyed, context: Context, effects: Iterable[Effect])
             yield str(place)
 
 
-def _texts(parts: Surveyed) -> dict[str, str]:
-    """Return the texts of the files of a set, by absolute path."""
-    texts: dict[str, str] = {}
+def _sources(parts: Surveyed) -> dict[str, Source]:
+    """Return the files of a set as they were read, by absolute path."""
+    sources: dict[str, Source] = {}
     for card in parts.cards:
         if card.document is None:
             continue
         if card.config.source is not None:
-            texts[str(card.config.source)] = card.document.source.text
+            sources[str(card.config.source)] = card.document.source
         elif card.config.remote is not None:
-            texts[shown_address(card.config.remote)] = card.document.source.text
+            sources[shown_address(card.config.remote)] = card.document.source
     for layer in (*parts.layers, *parts.guides, *parts.tests):
         name = os.path.basename(layer.source.path)  # noqa: PTH119
-        texts[str(layer.directory / name)] = layer.source.text
-    return texts
+        sources[str(layer.directory / name)] = layer.source
+    return sources
 
 
 def case_effects(layer: FileLayer, context: Context, *, records: bool) -> tuple[Effect, ...]:
