@@ -317,3 +317,21 @@ def test_a_directory_that_goes_while_it_is_looked_through_is_passed_over(
     done = run(command, "cards")
     assert done.code == 0, done.err + done.out
     assert not card.with_name("going").exists()
+
+
+@pytest.mark.parametrize("command", [("check", "--fix"), ("fmt",)])
+def test_a_link_out_of_its_directory_is_not_written_unless_it_is_named(
+    run: Run, write_card: WriteCard, command: tuple[str, ...]
+) -> None:
+    fields = "use_histroy: true" if "--fix" in command else "use_history: true\ntype: agent"
+    mine = write_card("mine/notes.md", fields)
+    before = mine.read_text()
+    write_card("cards/ann.md", "default: true")
+    Path("cards/bob.md").symlink_to(Path("../mine/notes.md"))
+    done = run(*command, "cards")
+    assert done.code == 1
+    assert "cards/bob.md stays as it is: it is a link out of its directory" in done.err
+    assert mine.read_text() == before
+    run(*command, "cards/bob.md")
+    assert mine.read_text() != before
+    assert Path("cards/bob.md").is_symlink()

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import CardError, os_reason
-from fast_agent.text.atomic_file import write_atomic
+from fast_agent.text.atomic_file import leads_away, write_atomic
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
     from fast_agent.text.span import Position
@@ -24,17 +24,21 @@ class FixReport:
 
     Args:
         changed: The files written, as the diagnostics name them, in their order.
-        mended: The problems whose fix is now in its file.
+        fixed: The problems whose fix is now in its file.
         left: The problems still there: without a fix, overlapping another fix (another pass may
             fix them), or in a file that is gone or has changed since it was checked.
+        linked: The files that were not written since they are links out of their directory.
     """
 
     changed: tuple[str, ...]
     fixed: tuple[Diagnostic, ...]
     left: tuple[Diagnostic, ...]
+    linked: tuple[str, ...] = ()
 
 
-def apply_fixes(diagnostics: Iterable[Diagnostic], *, root: Path | None = None) -> FixReport:
+def apply_fixes(
+    diagnostics: Iterable[Diagnostic], *, root: Path | None = None, named: Collection[str] = ()
+) -> FixReport:
     """Write the fixes of some problems into their files.
 
     Line ends, a byte order mark and permissions stay as they are; each file is replaced at once.
@@ -43,6 +47,8 @@ def apply_fixes(diagnostics: Iterable[Diagnostic], *, root: Path | None = None) 
     Args:
         diagnostics: Problems of one check; those without a fix are passed through.
         root: Directory relative paths start from; the working directory when None.
+        named: The paths a person named. A file that was found in a directory is not written where
+            it is a link out of it.
 
     Returns:
         What was changed and what is left.
@@ -57,8 +63,13 @@ def apply_fixes(diagnostics: Iterable[Diagnostic], *, root: Path | None = None) 
             by_path.setdefault(problem.path, []).append(problem)
     changed: list[str] = []
     fixed: set[int] = set()
+    linked: list[str] = []
     for path, problems in by_path.items():
-        done = _fix_file((root or Path()) / path, problems)
+        file = (root or Path()) / path
+        if path not in named and leads_away(file):
+            linked.append(path)
+            continue
+        done = _fix_file(file, problems)
         if done:
             changed.append(path)
             fixed.update(map(id, done))
@@ -66,6 +77,7 @@ def apply_fixes(diagnostics: Iterable[Diagnostic], *, root: Path | None = None) 
         changed=tuple(changed),
         fixed=tuple(problem for problem in found if id(problem) in fixed),
         left=tuple(problem for problem in found if id(problem) not in fixed),
+        linked=tuple(linked),
     )
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -36,6 +36,7 @@ _PASSES = 5
 
 _HIDDEN_BUT_OURS = ".fast-agent"
 _MAX_DEPTH = 12
+LINKED: Final = "stays as it is: it is a link out of its directory; name the file to change it"
 
 
 @frozen
@@ -46,11 +47,13 @@ class CheckReport:
         cards: The cards, in load order.
         diagnostics: The problems.
         changed: Files that were fixed.
+        linked: Files that were not, since they are links out of their directory.
     """
 
     cards: tuple[CardFact, ...]
     diagnostics: tuple[Diagnostic, ...]
     changed: tuple[str, ...] = ()
+    linked: tuple[str, ...] = ()
 
 
 class CardCheck:
@@ -89,13 +92,15 @@ class CardCheck:
         from fast_agent.cards.fix import apply_fixes
 
         changed: dict[str, None] = {}
+        linked: tuple[str, ...] = ()
         for _ in range(_PASSES):
-            done = apply_fixes(report.diagnostics)
+            done = apply_fixes(report.diagnostics, named=self._paths)
+            linked = done.linked
             if not done.changed:
                 break
             changed.update(dict.fromkeys(done.changed))
             report = self.run()
-        return replace(report, changed=tuple(changed))
+        return replace(report, changed=tuple(changed), linked=linked)
 
     def _sets(self) -> Iterator[tuple[tuple[str, ...], bool, Path]]:
         """Yield the paths of each set, whether they must hold cards, and where it would run."""
@@ -242,6 +247,8 @@ def command(
         report = checking.apply_fixes(report)
         for path in report.changed:
             standard_error().line(f"fixed {visible(str(path))}")
+        for path in report.linked:
+            standard_error().line(f"{visible(path)} {LINKED}")
     if output == "json":
         from fast_agent.diagnostics.render_json import render_json
 

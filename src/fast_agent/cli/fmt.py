@@ -33,8 +33,9 @@ def command(paths: tuple[Path, ...], check: bool) -> None:
     """
     from fast_agent.cards.load import load_cards
     from fast_agent.cli.card_paths import AGENT_CARDS
+    from fast_agent.cli.check import LINKED
     from fast_agent.cli.output import standard_error, standard_output
-    from fast_agent.text.atomic_file import write_atomic
+    from fast_agent.text.atomic_file import leads_away, write_atomic
     from fast_agent.text.environment import VariableNames
 
     named = paths or ((AGENT_CARDS if AGENT_CARDS.is_dir() else Path()),)
@@ -47,6 +48,10 @@ def command(paths: tuple[Path, ...], check: bool) -> None:
         sys.exit(1)
     failed = False
     for path in dict.fromkeys(card.path for card in load.cards):
+        if Path(path) not in paths and leads_away(Path(path)):
+            failed = True
+            standard_error().line(f"{path} {LINKED}")
+            continue
         old = Path(path).read_bytes()
         new = formatted(path, old.decode("utf-8-sig"))
         if new is None:

@@ -305,11 +305,14 @@ def check(paths: tuple[str, ...], fix: bool, output: str, **values: Any) -> None
     found = check_roots(roots_of(values, with_own=False), guides)
     if fix and any(one.fix is not None for one in found):
         from fast_agent.cards.fix import apply_fixes
+        from fast_agent.cli.check import LINKED
         from fast_agent.cli.report import report_note
 
-        done = apply_fixes(found)
+        done = apply_fixes(found, named=paths)
         for path in done.changed:
             report_note(f"fixed: {path}")
+        for path in done.linked:
+            report_note(f"{path} {LINKED}")
         found = check_roots(roots_of(values, with_own=False), guides)
     write_diagnostics(found, output)
     if any(one.severity == "error" for one in found):

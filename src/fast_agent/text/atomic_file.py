@@ -47,3 +47,8 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def leads_away(path: Path) -> bool:
+    """Return whether a path is a link that ends outside the directory it is in."""
+    return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent))
