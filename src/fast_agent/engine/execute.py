@@ -15,11 +15,12 @@ from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.step_tools import call_to_json
 from fast_agent.agents.tool_calls import TurnCallContext
 from fast_agent.agents.transcript import Transcript
+from fast_agent.engine.part_store import missing_part
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import ToolCall
 from fast_agent.models.step_model import request_from_json, response_to_json, usage_from_json
-from fast_agent.steps.parts import Parts, StepRedactor, spread
+from fast_agent.steps.parts import Parts, StepRedactor, messages_of, spread
 from fast_agent.steps.steps import NullSteps, Place, Places, entered, turn_id
 from fast_agent.tools.result import describe_error, error_result
 from fast_agent.tools.tool import no_progress
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.child_history import Source
     from fast_agent.cards.agent_config import HookPoint
+    from fast_agent.messages.message import Message
     from fast_agent.models.model import DeltaSink, Model
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.steps.steps import Codec, Kind, Step, Work
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 log = getLogger(__name__)
+
+_MAX_MESSAGES: Final = 20_000
+"""How many messages of conversations are kept in memory, so that each is read once."""
 
 HISTORY_FILES: Final = "history files of "
 
@@ -111,6 +116,7 @@ class StepExecutor:
         self._retries = retries
         self._redactor = redactor
         self._models: dict[str, Model] = {}
+        self._messages: dict[str, Message] = {}
 
     async def aclose(self) -> None:
         """Close the models."""
@@ -156,15 +162,36 @@ class StepExecutor:
     async def _ask_model(
         self, step: DescribedStep, parts: Mapping[str, JsonValue], on_delta: DeltaSink | None
     ) -> JsonValue:
-        asked = cast("JsonObject", self._redactor.restored(spread(step.asked, parts)))
+        asked = dict(cast("JsonObject", step.asked))
+        messages = messages_of(asked["messages"], parts)
+        asked["messages"] = ""
+        asked = cast("JsonObject", self._redactor.restored(spread(asked, parts)))
         model = self._models.get(step.agent)
         if model is None:
             model = self._models[step.agent] = self._runtime.model_for(step.agent)
-        request = request_from_json(asked)
+        read = [self._message(digest, parts) for digest in messages]
+        request = replace(request_from_json(asked), messages=read)
         if self._retries is not None:
             request = replace(request, params=replace(request.params, retries=self._retries))
         response = await model.request(request, on_delta)
         return self._redactor.redacted(response_to_json(response))
+
+    def _message(self, digest: str, parts: Mapping[str, JsonValue]) -> Message:
+        """Return a message of a conversation, which its next requests name too.
+
+        Raises:
+            RunError: It is missing.
+        """
+        known = self._messages.get(digest)
+        if known is not None:
+            return known
+        if digest not in parts:
+            raise missing_part(digest)
+        message = message_from_wire(self._redactor.restored(parts[digest]))
+        if len(self._messages) >= _MAX_MESSAGES:
+            del self._messages[next(iter(self._messages))]
+        self._messages[digest] = message
+        return message
 
     async def _call_tool(
         self, step: DescribedStep, progress: Progress, human: Human | None
@@ -372,6 +399,7 @@ def part_digests(asked: JsonValue) -> Sequence[str]:
 
 def next_digests(part: JsonValue) -> Sequence[str]:
     """Return the digests that a joint of a line of messages names."""
-    if isinstance(part, Mapping) and set(part) == {"after", "message"}:
+    # By its size first: it is asked of every part of a conversation before each model request.
+    if isinstance(part, dict) and len(part) == 2 and part.keys() == {"after", "message"}:
         return [str(value) for value in part.values() if value]
     return ()

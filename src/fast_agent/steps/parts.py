@@ -128,18 +128,27 @@ def spread(asked: JsonValue, parts: Mapping[str, JsonValue]) -> JsonValue:
         key: parts.get(digest, digest) if isinstance(digest, str) and key != "model" else digest
         for key, digest in asked.items()
     }
-    line = asked["messages"]
-    messages: list[JsonValue] = []
+    messages = messages_of(asked["messages"], parts)
+    value["messages"] = [parts.get(one, one) for one in messages]
+    return value
+
+
+def messages_of(line: JsonValue, parts: Mapping[str, JsonValue]) -> list[str]:
+    """Return the digests of the messages of a conversation, the oldest first.
+
+    Args:
+        line: What `Parts.digest_of_conversation` gave.
+        parts: The pieces by digest. Where one is missing, its digest is the first.
+    """
+    messages: list[str] = []
     while isinstance(line, str) and line:
         joint = parts.get(line)
-        if not isinstance(joint, Mapping):
+        if not isinstance(joint, dict | Mapping):
             messages.append(line)
             break
-        last = joint.get("message")
-        messages.append(parts.get(last, last) if isinstance(last, str) else last)
+        messages.append(str(joint.get("message")))
         line = joint.get("after")
-    value["messages"] = messages[::-1]
-    return value
+    return messages[::-1]
 
 
 def _mapped(value: JsonValue, change: Callable[[str], str]) -> JsonValue:

@@ -332,15 +332,20 @@ class StepActivities:
         Raises:
             RunError: One is missing.
         """
+        if not step.pieces and not part_digests(step.asked):
+            return {}
+        # Once for all of them: a part leads to the next, and a long conversation has thousands.
+        return await asyncio.to_thread(self._kept_and_read, step)
+
+    def _kept_and_read(self, step: DescribedStep) -> Mapping[str, JsonValue]:
         parts = dict(step.pieces)
         if parts:
-            written = {one: json.dumps(value).encode() for one, value in parts.items()}
-            await asyncio.to_thread(self._store.put, written)
+            self._store.put({one: json.dumps(value).encode() for one, value in parts.items()})
         wanted = set(part_digests(step.asked)) - set(parts)
         for value in step.pieces.values():
             wanted.update(one for one in next_digests(value) if one not in parts)
         while wanted:
-            found = await asyncio.to_thread(self._store.get, wanted)
+            found = self._store.get(wanted)
             missing = wanted - found.keys()
             if missing:
                 raise missing_part(min(missing))
