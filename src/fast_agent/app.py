@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 import fast_agent.decorators as decorators
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.program import Program
+from fast_agent.program.program import Program
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser

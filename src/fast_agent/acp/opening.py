@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.commands.controller import ConversationController
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.messages.history import History
-    from fast_agent.program import Program
+    from fast_agent.program.program import Program
     from fast_agent.registry.watch import CardWatch
     from fast_agent.rpc.peer import Peer
     from fast_agent.sessions.cumulative import CumulativeTranscript
@@ -233,7 +233,7 @@ class SessionOpening:
         files = ClientFiles(peer, session_id, cwd, client)
         timeout = self.program.settings.shell.timeout_seconds
         kit = EditorTools(peer, session_id, cwd, client, files, updates, timeout)
-        self.program.also_hide(wanted.servers)
+        self.program.known_secrets.also_hide(wanted.servers)
         origins = _SessionOrigins(self.program, wanted.servers)
         protected = ProtectedFiles(self.program, self.remembered.home, cwd)
         permission = ClientPermission(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.errors import TrustError
-    from fast_agent.program import Program
+    from fast_agent.program.program import Program
     from fast_agent.registry.reload import Reload
     from fast_agent.rpc.peer import Peer
     from fast_agent.text.json_value import JsonObject, JsonValue

@@ -24,7 +24,7 @@ def foreign_places(program: FastAgent) -> tuple[Path, ...]:
     from fast_agent.config.home import FOREIGN_PLACES
 
     there = tuple([Path(one) for one in FOREIGN_PLACES if (program.workspace / one).is_dir()])
-    return there if there and program.foreign_agents is not None else ()
+    return there if there and program.configuration.person.foreign_agents is not None else ()
 
 
 def auto_loaded(directory: Path, workspace: Path) -> tuple[Path, ...]:

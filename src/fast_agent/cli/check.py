@@ -132,9 +132,9 @@ class CardCheck:
             multi_card=self._multi_card,
             optional=optional,
             grant=Grant(root_of(Path(paths[0]).absolute())) if strange else None,
-            foreign=program.agents_in_place() if is_foreign else None,
+            foreign=program.configuration.agents_in_place() if is_foreign else None,
         )
-        program.hide_values_of(load.cards)
+        program.known_secrets.hide_values_of(load.cards)
         hide_in_errors(program.redact)
         problems: list[Diagnostic] = []
         servers = None

@@ -17,7 +17,7 @@ from fast_agent.serve.agent_tools import answer_of_problem, without_paths
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fast_agent.program import Program
+    from fast_agent.program.program import Program
     from fast_agent.text.json_value import JsonObject
 
 LOAD = "load_agents"

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from fast_agent.cards.agent_config import ChildHistory, FileAccess
-    from fast_agent.program import Program
+    from fast_agent.program.program import Program
     from fast_agent.registry.reload import Reload
     from fast_agent.rpc.message import Request
     from fast_agent.rpc.peer import Work

@@ -6,7 +6,7 @@ import logging
 import os
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
@@ -17,10 +17,10 @@ from fast_agent.cards.load_set import check_set
 from fast_agent.cards.placeholder import PROJECT_FILES
 from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, user_home, working_directory
-from fast_agent.config.load import load_settings
-from fast_agent.config.settings import Settings
 from fast_agent.diagnostics.rules import FULL_WINDOW
 from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
+from fast_agent.program.configuration import Configuration
+from fast_agent.program.program_secrets import ProgramSecrets, SecretSources
 from fast_agent.registry.admission import Admission
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.expected import shared_options
@@ -29,7 +29,6 @@ from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_probes import card_probes
 from fast_agent.steps.steps import NULL_STEPS, start_at
 from fast_agent.telemetry import is_wanted
-from fast_agent.text.json_value import as_object
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
 from fast_agent.trust.origin import end_of, own_place, remote_root, root_of
 
@@ -44,10 +43,9 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import Fetched
-    from fast_agent.cards.load import ForeignPlaces
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
-    from fast_agent.config.settings import ForeignTools
+    from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.mcp.authorization import Authorizations
     from fast_agent.mcp.server import ServerSpec
@@ -57,7 +55,6 @@ if TYPE_CHECKING:
     from fast_agent.registry.watch import CardWatch
     from fast_agent.sessions.journal import Journal
     from fast_agent.steps.steps import Steps
-    from fast_agent.text.redaction import Redactor
     from fast_agent.tools.human import Human
     from fast_agent.trust.approvals import Approvals
     from fast_agent.trust.context import Given
@@ -92,6 +89,8 @@ class Program:
             the values of a run come first.
 
     Attributes:
+        configuration: What it is configured with.
+        known_secrets: What no text that leaves it may hold.
         new_carrier: Opens what has turns run elsewhere; None runs them in this process.
     """
 
@@ -108,29 +107,33 @@ class Program:
     ) -> None:
         self.name = name
         self._deps = deps
-        self._config_path = None if config_path is None else Path(config_path)
         self._cwd = working_directory() if cwd is None else Path(cwd).resolve()
         self._environ = dict(os.environ) if environ is None else dict(environ)
-        self._ignore_config = ignore_config
-        self._settings: Settings | None = None
         self._registry: Registry | None = None
         self._live_roots: Reloader | None = None
         self._extra_servers: list[ServerSpec] = []
         home = home_directory(self._environ)
         options = TrustOptions(asker=ask_at_terminal) if trust is None else trust
         self.gate = Gate(home, self._cwd, self._environ, options)
+        self.configuration = Configuration(
+            self._cwd,
+            self._environ,
+            None if config_path is None else Path(config_path),
+            self.gate,
+            lambda: self.admission,
+            is_ignored=ignore_config,
+        )
+        self.known_secrets = ProgramSecrets(self._environ, self._secret_sources)
         self.admission = Admission(
             self.gate, self._environ, self._cwd, self._providers_of, self._given
         )
         self._read: dict[str, CardRoot] = {}
         self._reconsidering = Lock()
         self._model: str | None = None
-        self._hidden: set[str] = set()
         self._reported: set[str] = set()
         self.new_carrier: NewCarrier | None = None
         self._authorizations: Authorizations | None = None
         self._functions: list[Callable[..., object]] = []
-        self._redactor: tuple[object, Redactor] | None = None
 
     @property
     def approvals(self) -> Approvals:
@@ -149,39 +152,7 @@ class Program:
         Raises:
             ConfigError: With every problem of every file and variable.
         """
-        if self._settings is None:
-            if self._ignore_config:
-                self._settings = Settings()
-            else:
-                self._settings = self._checked_settings()
-        return self._settings
-
-    def _checked_settings(self) -> Settings:
-        settings = load_settings(
-            cwd=self._cwd,
-            environ=self._environ,
-            home=home_directory(self._environ),
-            config_path=self._config_path,
-            shown_from=working_directory(),
-            decide=self.admission.decide_layers,
-            home_is_own=self.gate.fault is None,
-        )
-        if self.gate.options.without_found and self.admission.hides_home:
-            settings = self._own_settings()
-        settings = self.admission.bounded(settings)
-        if settings.default_model or settings.model_aliases:
-            from fast_agent.models.check import check_settings
-
-            # A program that only looks reads no file that a project names.
-            may_read = (
-                not self.gate.options.passive
-                or settings.default_model == self._person.default_model
-            )
-            problems = check_settings(settings, self._environ, cwd=self._cwd, may_read=may_read)
-            if problems:
-                first = problems[0]
-                raise ConfigError(first.message, hint=first.hint, diagnostics=problems)
-        return settings
+        return self.configuration.settings
 
     @property
     def snapshot(self) -> Snapshot:
@@ -316,7 +287,9 @@ class Program:
             )
         except CardError as error:
             # Values of `${NAME}` stand in the report of cards that never came into the set.
-            self.hide_values_of(card for root in roots.values() for card in root.load.cards)
+            self.known_secrets.hide_values_of(
+                card for root in roots.values() for card in root.load.cards
+            )
             error.hide(self.redact)
             raise
 
@@ -399,7 +372,7 @@ class Program:
         from fast_agent.models.spec import parse_model_spec
         from fast_agent.trust.context import Given
 
-        person = self._person
+        person = self.configuration.person
         environ = self._environ
         model = select_model(None, person, environ, cwd=self._cwd, flag=self._model).text
         made = () if self._registry is None else self._registry.snapshot.roots.get(CODE, ())
@@ -411,23 +384,6 @@ class Program:
             agents={card.config.name: card.config for card in made},
             default_model=model,
         )
-
-    @cached_property
-    def _person(self) -> Settings:
-        """The configuration of the person alone: that of the home, and of the environment."""
-        try:
-            return self._own_settings()
-        except ConfigError:
-            return Settings()  # a file of this run is wrong, or one that this run does not read
-
-    def _own_settings(self) -> Settings:
-        if self._ignore_config or self.gate.fault is not None:
-            return Settings()
-        home = home_directory(self._environ)
-        named = None if self._config_path is None else self._cwd / self._config_path
-        # The search starts at the top, so that only the home is looked into.
-        top = Path(home.anchor)
-        return load_settings(cwd=top, environ=self._environ, home=home, config_path=named)
 
     def _providers_of(self, config: AgentConfig) -> frozenset[str]:
         """Return the providers of the models an agent may ask; none where they are not known."""
@@ -462,11 +418,8 @@ class Program:
             ConfigError: With every problem of the configuration; then the previous one stays.
         """
         with self._reconsidering:
-            if not self._ignore_config:
-                settings = self._checked_settings()
-                if settings != self._settings:
-                    self._settings = settings
-                    self._agents.expect(self.server_names, self.probes())
+            if self.configuration.reread():
+                self._agents.expect(self.server_names, self.probes())
             self.admission.decisions.decide()
             return self._reloader.run(anew=True)
 
@@ -704,42 +657,18 @@ class Program:
         return [name for name, card in self.load_set.cards.items() if not card.config.tool_only]
 
     def redact(self, text: str) -> str:
-        """Return text with a mark instead of each secret the program knows.
-
-        These are keys, headers, values of `${NAME}` in configuration and cards, and variables that
-        look like secrets.
-        """
-        from fast_agent.text.redaction import Redactor
-
-        version = None if self._registry is None else self._registry.snapshot.version
-        settings = None if self._settings is None else id(self._settings)
-        tokens = 0 if self._authorizations is None else len(self._authorizations.secrets)
-        stand = (version, settings, len(self._extra_servers), len(self._hidden), tokens)
-        if self._redactor is None or self._redactor[0] != stand:
-            self._redactor = stand, Redactor(self.secrets())
-        return self._redactor[1].redact(text)
-
-    def also_hide(self, servers: Iterable[ServerSpec]) -> None:
-        """Hide the secrets of servers that a client gave, too."""
-        from fast_agent.runtime.known_secrets import known_secrets
-
-        self._hidden.update(known_secrets(Settings(), {}, servers=servers))
-
-    def hide_values_of(self, cards: Iterable[Card]) -> None:
-        """Hide what cards interpolate, which were read and are not loaded."""
-        from fast_agent.runtime.known_secrets import known_secrets
-
-        self._hidden.update(known_secrets(Settings(), self._environ, cards))
+        """Return text with a mark instead of each secret the program knows."""
+        return self.known_secrets.redact(text)
 
     def secrets(self) -> frozenset[str]:
         """Return the secrets the program knows so far; nothing is read for it."""
-        from fast_agent.runtime.known_secrets import known_secrets
+        return self.known_secrets.all()
 
-        cards = () if self._registry is None else self.load_set.cards.values()
-        settings = self._settings or Settings()
-        known = known_secrets(settings, self._environ, cards, self._extra_servers)
-        tokens = () if self._authorizations is None else self._authorizations.secrets
-        return frozenset((*known, *self._hidden, *tokens))
+    def _secret_sources(self) -> SecretSources:
+        snapshot = None if self._registry is None else self._registry.snapshot
+        return SecretSources(
+            self.configuration.known, snapshot, self._extra_servers, self._authorizations
+        )
 
     def authorizations(self) -> Authorizations | None:
         """Return what keeps the tokens of remote MCP servers; None where the home is not one's own.
@@ -840,27 +769,7 @@ class Program:
 
     @property
     def _reader(self) -> CardReader:
-        return CardReader(self._cwd, self._environ, self._fetch, self.agents_in_place)
-
-    @property
-    def foreign_agents(self) -> ForeignTools | None:
-        """Whether agents of other tools are loaded, by the person's own configuration."""
-        return self._person.foreign_agents
-
-    def agents_in_place(self) -> ForeignPlaces:
-        """Return what reads directories of agents of other tools, such as `.claude/agents`."""
-        from fast_agent.config.find import find_files
-        from fast_agent.config.layer import read_layer
-        from fast_agent.formats.in_place import AgentsInPlace
-
-        named = None if self._config_path is None else self._cwd / self._config_path
-        file = find_files(self._cwd, home_directory(self._environ), named).config
-        # Only names are taken: nothing is decided yet about a file that was found.
-        layer = None if file is None or self._ignore_config else read_layer(file, str(file), [])
-        written = as_object(None if layer is None else layer.document.value)
-        there = as_object(as_object(written.get("mcp")).get("servers"))
-        servers = (*self._person.mcp.servers, *there)
-        return AgentsInPlace(self.foreign_agents or "none", servers)
+        return CardReader(self._cwd, self._environ, self._fetch, self.configuration.agents_in_place)
 
     def _fetch(self, address: str) -> Fetched:
         """Fetch a card from an address a person typed; redirects lead to its host only.

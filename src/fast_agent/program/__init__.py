@@ -1,0 +1,1 @@
+"""A loaded program: its configuration, its agents, and what it keeps secret."""
