@@ -47,6 +47,7 @@ FAMILIES = (
     "session_log",
     "durable",
     "postgres",
+    "temporal",
     "install",
     "resources",
     "resources_changes",
