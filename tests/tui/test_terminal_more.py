@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.engine.batch_world import ModelServer, text_reply
 from tests.tui.terminal_world import COMMAND, Terminal
 from tests.tui.test_terminal import PASS, READY, holding_tool, scripted
 
@@ -625,6 +626,50 @@ def test_a_stop_in_the_middle_of_a_text(project: Path) -> None:
     messages = json.loads(history.read_text("utf-8"))["messages"]
     said = [(one["role"], one["content"][0]["text"]) for one in messages]
     assert said == [("user", "tell me"), ("assistant", "[cancelled before an answer]")]
+
+
+HELD_IMPORT = """\
+import sys, threading, time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pydantic_ai" and threading.current_thread() is not threading.main_thread():
+            (HERE / "began").touch()
+            while not (HERE / "go").exists():
+                time.sleep(0.01)
+
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.usefixtures("project")
+def test_keys_are_shown_while_the_library_of_a_model_is_imported(tmp_path: Path) -> None:
+    """A loop that imports it too would stand still until the other thread has the module."""
+    place = tmp_path / "held"
+    place.mkdir()
+    (place / "sitecustomize.py").write_text(HELD_IMPORT)
+    with ModelServer(lambda _: text_reply("here I am")) as models:
+        environ = {
+            "GENERIC_BASE_URL": models.url,
+            "GENERIC_API_KEY": "none",
+            "PYTHONPATH": str(place),
+        }
+        with Terminal("go", "--model", "generic.m", environ=environ) as terminal:
+            terminal.wait_for(READY)
+            terminal.line("tell me")
+            terminal.wait_until((place / "began").exists, "the import")
+            try:
+                for word in ("and", "then", "more"):
+                    terminal.send(f"{word} ")
+                    terminal.wait_for_screen(word)
+            finally:
+                (place / "go").touch()
+            terminal.wait_for("here I am")
 
 
 @pytest.mark.spec("T-Q4.1")
