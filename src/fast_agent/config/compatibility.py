@@ -34,6 +34,7 @@ Values: TypeAlias = "dict[str, JsonValue]"
 
 DISPLAY_KEYS: Final[Mapping[str, str]] = {
     "logger": "how the other program shows its work; `--quiet` and `/markdown` choose here",
+    "tool_display": "how the other program shows calls of tools",
     "tui": "how the other program draws its menus",
     "execution_engine": "how the other program runs; there is one way here",
     "git_aware": "what the other program writes into exports",

@@ -268,7 +268,8 @@ def _with_argument(name: str, tool: str, argument: str, family: str) -> Tool | U
     whole = ability_of(tool, family)
     if isinstance(whole, Unnamed) or argument.strip() in {"", "*"}:
         return whole
-    return whole._replace(note=f"`{name}` allows some calls; the card allows all calls of `{tool}`")
+    note = f"`{name}` allows some calls; a card allows all calls of `{tool}` or none"
+    return whole._replace(note=note)
 
 
 def _of_server(name: str, family: str) -> Tool | None:
