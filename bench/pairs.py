@@ -2,7 +2,7 @@
 
 `python -m bench.pairs --against COMMIT [FAMILY…]`. The other commit is checked out in a git
 worktree that is thrown away. Both run with the packages installed here, each with its own source.
-Without a family, the three figures of `MEASURES` are compared; a family is run whole on either
+Without a family, the figures of `MEASURES` are compared; a family is run whole on either
 side, by the benchmark of that side, and each of its figures is compared.
 """
 
@@ -28,6 +28,7 @@ from bench.samples import Samples, interleave
 from bench.setup import ROOT, Setup
 from bench.stdio_client import StdioClient
 from bench.table import number
+from bench.trust import CARDS, KINDS, project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -106,7 +107,7 @@ class Pairs:
 
 
 def figures(setup: Setup) -> Iterator[Figure]:
-    """Compare the one-shot start, calls over HTTP and reads over stdio with `AGAINST`."""
+    """Compare the start, calls over HTTP, reads over stdio and a load of cards with `AGAINST`."""
     with _sides(AGAINST, setup.work) as sides:
         for measure in MEASURES.values():
             for pairs in compare(setup, sides, measure, setup.rounds(PAIRS)):
@@ -163,7 +164,29 @@ def _stdio(setup: Setup, side: Side) -> Values:
     return {"stdio reads of a processor, 1/s": reads / worked}
 
 
-MEASURES: Final[Mapping[str, Measure]] = {"start": _start, "http": _http, "stdio": _stdio}
+def _cards(setup: Setup, side: Side) -> Values:
+    """Load cards that act: as found and approved here, as given there, where nothing was gated."""
+    desk = setup.work / "cards" / "desk"
+    if not desk.exists():
+        project(desk, KINDS["with shell and server"])
+    script = ROOT / "bench" / "ours" / "found_cards.py"
+    kind = "found" if side.root == ROOT else "given"
+    run = run_process(
+        [side.python, script, desk, kind], cwd=setup.work, environ=setup.environ, expect="seconds"
+    )
+    loaded = json.loads(run.output)
+    if loaded["cards"] != CARDS:
+        raise BenchError(f"{loaded['cards']} of {CARDS} cards were loaded")
+    name = f"load of {CARDS:,} cards with a shell and a server, approved, processor ms"
+    return {name: loaded["seconds"] * 1e3}
+
+
+MEASURES: Final[Mapping[str, Measure]] = {
+    "start": _start,
+    "http": _http,
+    "stdio": _stdio,
+    "cards": _cards,
+}
 
 
 def _family(family: str, setup: Setup, side: Side) -> Values:
@@ -207,7 +230,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--against", default=AGAINST, metavar="COMMIT")
     parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N")
     parser.add_argument("--quick", action="store_true", help="measure less, and less surely")
-    parser.add_argument("families", nargs="*", metavar="FAMILY", help="start, http, stdio, or any")
+    parser.add_argument(
+        "families", nargs="*", metavar="FAMILY", help="start, http, stdio, cards, or any"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="bench-") as work:
         setup = Setup(Path(work).resolve(), options.quick)

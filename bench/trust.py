@@ -29,14 +29,15 @@ _CONFIG = "mcp:\n  servers:\n    docs: {command: cat, args: [--quiet]}\n"
 def figures(setup: Setup) -> Iterator[Figure]:
     """Measure what it takes more to load cards as found and approved than as given."""
     for kind, fields in KINDS.items():
-        desk = _project(setup.work / kind.replace(" ", "-") / "desk", fields)
+        desk = project(setup.work / kind.replace(" ", "-") / "desk", fields)
         done = compare(setup, partial(_load, setup, desk), rounds=ROUNDS)
         title = f"{CARDS:,} approved cards {kind}"
         yield done.figure("given", f"{title}: load them as given", "ms")
         yield done.figure("more", "what the gate adds where they were found", "ms", Goal(GOAL))
 
 
-def _project(desk: Path, fields: str) -> Path:
+def project(desk: Path, fields: str) -> Path:
+    """Write a project with 1,000 cards of some fields, and the server they name."""
     cards = desk / ".fast-agent" / "agent-cards"
     cards.mkdir(parents=True)
     (desk / "fastagent.config.yaml").write_text(_CONFIG, encoding="utf-8")

@@ -85,8 +85,9 @@ class GuardedText(io.TextIOBase):
         return before
 
     def flush(self) -> None:
-        """Flush the stream."""
-        self._stream.flush()
+        """Flush the stream; once it is closed, there is nothing to flush."""
+        if not self._stream.closed:  # the collector closes this one after it, which flushes
+            self._stream.flush()
 
     def fileno(self) -> int:
         """The descriptor of the stream, for programs that are started on it."""
