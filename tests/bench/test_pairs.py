@@ -56,4 +56,4 @@ def test_processor_time_is_that_of_all_threads() -> None:
 
 
 def test_the_figures_of_the_goal_are_measured() -> None:
-    assert list(MEASURES) == ["start", "http", "stdio"]
+    assert list(MEASURES) == ["start", "http", "stdio", "cards"]
