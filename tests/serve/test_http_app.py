@@ -15,6 +15,7 @@ from fast_agent.serve import http_app
 from fast_agent.serve.resource_server import ResourceServer
 
 if TYPE_CHECKING:
+    from collections.abc import MutableMapping
     from pathlib import Path
 
 
@@ -265,3 +266,45 @@ async def test_a_request_leaves_nothing_to_the_garbage_collector(world: AgentWor
 def _is_ours(value: object) -> bool:
     # Other rooms' objects may be those of earlier tests.
     return type(value).__module__.startswith(("fast_agent.serve", "fast_agent.rpc"))
+
+
+@pytest.mark.spec("SERVE-6")
+@pytest.mark.parametrize("waits", [False, True])
+async def test_an_answer_that_was_cancelled_before_its_stream_began_is_a_whole_one(
+    waits: bool,
+) -> None:
+    """A stream is one once its head is sent: until then, a client may be slow to read others."""
+    sent: list[MutableMapping[str, Any]] = []
+    is_slow = waits
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        if is_slow:
+            await anyio.sleep_forever()
+        sent.append(message)
+
+    to = http_app.HttpAnswer(send, "", None, streams=True)
+    with anyio.CancelScope() as scope:
+        if waits:
+            scope.deadline = anyio.current_time() + 0.05
+        else:
+            scope.cancel()
+        await to.stream(b"x")
+    is_slow = False
+    await to.finish(b"{}")
+    assert [one["type"] for one in sent] == ["http.response.start", "http.response.body"]
+    assert (b"content-type", b"application/json") in sent[0]["headers"]
+    assert sent[1]["body"] == b"{}"
+
+
+async def test_what_was_streamed_before_a_cancellation_is_followed_by_the_end() -> None:
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    to = http_app.HttpAnswer(send, "", None, streams=True)
+    await to.stream(b"x")
+    await to.finish(b"{}")
+    assert [one["type"].rpartition(".")[2] for one in sent] == ["start", "body", "body"]
+    assert sent[2]["body"].endswith(b"{}\r\n\r\n")
+    assert not sent[2]["more_body"]

@@ -138,8 +138,8 @@ class HttpAnswer:
             self._sending = anyio.Lock()
         async with self._sending:  # of two that send something, none may overtake the head
             if not self._streaming:
-                self._streaming = True
                 await self._start(200, _EVENT_HEADERS)
+                self._streaming = True  # not if it was cancelled while it waited to be sent
             if data:
                 await self._body(data, more=True)
             if self.silence is not None:
@@ -162,13 +162,13 @@ class HttpAnswer:
             status: The HTTP status, unless the answer is a stream by now.
             headers: More headers, unless the answer is a stream by now.
         """
-        if self._sending is not None:
-            async with self._sending:  # a comment may be on its way
+        async with self._sending or nullcontext():  # a comment may be on its way
+            if self._streaming:
                 await self._body(_event_of(message))
-            return
-        length = (b"content-length", b"%d" % len(message))
-        await self._start(status, (_JSON_HEADER, length, *headers))
-        await self._body(message)
+                return
+            length = (b"content-length", b"%d" % len(message))
+            await self._start(status, (_JSON_HEADER, length, *headers))
+            await self._body(message)
 
     async def send_nothing(self, status: int) -> None:
         """Send an answer without a body."""
