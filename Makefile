@@ -46,6 +46,18 @@ demo-workflows: $(DEMO_VENV)/.ready  ## Run a card set of every kind of workflow
 demo-cluster: $(DEMO_VENV)/.ready  ## Run a batch of 1,000 items over two workers, and kill one midway
 	@PATH="$(CURDIR)/$(DEMO_BIN):$$PATH" $(DEMO_BIN)/python examples/cluster/demo.py
 
+TRACING_VENV := .venvs/tracing
+$(TRACING_VENV)/.ready: requirements/tracing.txt requirements/build.txt pyproject.toml
+	$(PYTHON) -m venv $(TRACING_VENV)
+	$(TRACING_VENV)/bin/python $(PIP) -r requirements/build.txt
+	$(TRACING_VENV)/bin/python $(PIP) -r requirements/tracing.txt
+	$(TRACING_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: demo-tracing
+demo-tracing: $(TRACING_VENV)/.ready  ## Show the trace of a workflow in a viewer on this machine
+	@PATH="$(CURDIR)/$(TRACING_VENV)/bin:$$PATH" $(TRACING_VENV)/bin/python examples/tracing/demo.py
+
 # Tests of several servers: `make test-cluster` runs them, and `.ci/run` both.
 CLUSTER := tests/sessions/postgres tests/serve/test_replicas.py tests/engine/temporal
 

@@ -21,6 +21,7 @@ SETS: dict[str, list[str]] = {
     "otel": ["--extra", "otel"],
     "all": ["--extra", "all"],
     "demo": ["--extra", "local", "--extra", "openai", "--extra", "anthropic", "--group", "demo"],
+    "tracing": ["--extra", "otel", "--group", "tracing"],
     "dev": ["--extra", "all", "--group", "dev"],
     "build": ["--group", "build"],
     "audit": ["--group", "audit"],

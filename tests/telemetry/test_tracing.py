@@ -212,7 +212,7 @@ class _Collector(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         self.taken.setdefault(self.path, []).append(body)
-        self.send_response(200)
+        self.send_response(405 if self.path.startswith("/refused") else 200)
         self.send_header("content-length", "0")
         self.end_headers()
 
@@ -268,6 +268,42 @@ def test_a_collector_named_in_the_environment_gets_spans_and_metrics(
     assert len({span.trace_id for span in spans}) == 1
     metrics = [ExportMetricsServiceRequest.FromString(one) for one in taken["/v1/metrics"]]
     assert "gen_ai.client.token.usage" in str(metrics)
+
+
+@pytest.mark.parametrize(
+    ("environ", "sent"),
+    [
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "{}/mine"}, {"/mine"}),
+        ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "{}/mine"}, {"/mine"}),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "{}", "OTEL_METRICS_EXPORTER": "none"}, {"/v1/traces"}),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "{}", "OTEL_TRACES_EXPORTER": "None"}, {"/v1/metrics"}),
+    ],
+)
+def test_only_what_has_a_collector_is_sent(
+    tmp_path: Path,
+    collector: tuple[str, dict[str, list[bytes]]],
+    environ: Mapping[str, str],
+    sent: set[str],
+) -> None:
+    address, taken = collector
+    run = _go(tmp_path, **{name: value.format(address) for name, value in environ.items()})
+    assert (run.returncode, run.stdout, run.stderr) == (0, "hello\n", "")
+    assert set(taken) == sent
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "reason"),
+    [("http://127.0.0.1:9", "Connection refused"), ("{}/refused", "Method Not Allowed")],
+)
+def test_a_collector_that_takes_nothing_is_reported_in_one_line(
+    tmp_path: Path,
+    collector: tuple[str, dict[str, list[bytes]]],
+    endpoint: str,
+    reason: str,
+) -> None:
+    run = _go(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=endpoint.format(collector[0]))
+    assert (run.returncode, run.stdout) == (0, "hello\n")
+    assert run.stderr == f"telemetry could not be sent: {reason}\n"
 
 
 def test_without_its_packages_a_line_says_how_to_install_them(tmp_path: Path) -> None:

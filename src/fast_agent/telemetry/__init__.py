@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-_COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_ENDPOINTS = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_{}_ENDPOINT"
 
 
 def is_wanted(environ: Mapping[str, str]) -> bool:
@@ -29,7 +29,20 @@ def is_wanted(environ: Mapping[str, str]) -> bool:
     """
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return False
-    return any(environ.get(name) for name in _COLLECTORS) or has_provider()
+    return any(is_sent(kind, environ) for kind in ("traces", "metrics")) or has_provider()
+
+
+def is_sent(kind: str, environ: Mapping[str, str]) -> bool:
+    """Return whether the environment names a collector.
+
+    Args:
+        kind: Of `traces` or of `metrics`.
+        environ: The environment.
+    """
+    name = kind.upper()
+    if environ.get(f"OTEL_{name}_EXPORTER", "").lower() == "none":
+        return False
+    return any(environ.get(endpoint.format(name)) for endpoint in _ENDPOINTS)
 
 
 def has_provider() -> bool:

@@ -8,6 +8,8 @@ is open, so that child agents, MCP requests and functions of users nest in it.
 from __future__ import annotations
 
 import json
+import logging
+import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -23,7 +25,7 @@ from fast_agent.agents.events import (
     TurnStarted,
 )
 from fast_agent.steps.steps import here
-from fast_agent.telemetry import has_provider
+from fast_agent.telemetry import has_provider, is_sent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -41,7 +43,9 @@ if TYPE_CHECKING:
 
 _CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _NO_CONTENT: Final = frozenset({"", "0", "false", "no_content"})
+_TIMEOUT: Final = "OTEL_EXPORTER_OTLP_TIMEOUT"
 _FLUSH_SECONDS: Final = 5.0
+_REASON: Final = re.compile(r"(?:\[Errno \d+\] |reason: )([^'\")]+)")
 _MISSING: Final = "nothing is traced: install the packages with `pip install 'fast-agent[otel]'`"
 
 
@@ -308,7 +312,7 @@ async def traced(
         is_workflow: Whether the agent of a name is a workflow.
         notify: Called with a line if tracing was requested but cannot start.
     """
-    own = None if has_provider() else _Exporting.make()
+    own = None if has_provider() else _Exporting.make(environ, notify)
     if own is None and not has_provider():
         notify(_MISSING)
         yield None
@@ -337,11 +341,10 @@ class _Exporting:
     meters: Any
 
     @classmethod
-    def make(cls) -> _Exporting | None:
+    def make(cls, environ: Mapping[str, str], notify: Callable[[str], None]) -> _Exporting | None:
         """Return them; None where their packages are not installed."""
         try:
-            from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
-            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+            from opentelemetry.exporter.otlp.proto.http import metric_exporter, trace_exporter
             from opentelemetry.sdk.metrics import MeterProvider
             from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
             from opentelemetry.sdk.resources import Resource
@@ -349,16 +352,56 @@ class _Exporting:
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
         except ImportError:
             return None
+        report = _Report(notify)
+        for module in (metric_exporter, trace_exporter):
+            logging.getLogger(module.__name__).addFilter(report)
         resource = Resource.create({"service.name": "fast-agent"})
+        # A collector that is away must not hold up the end of a program.
+        timeout = None if environ.get(_TIMEOUT) else _FLUSH_SECONDS
         tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-        tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        reader = PeriodicExportingMetricReader(OTLPMetricExporter())
-        return cls(tracers, MeterProvider([reader], resource, shutdown_on_exit=False))
+        if is_sent("traces", environ):
+            tracers.add_span_processor(
+                BatchSpanProcessor(trace_exporter.OTLPSpanExporter(timeout=timeout))
+            )
+        readers: list[PeriodicExportingMetricReader] = []
+        if is_sent("metrics", environ):
+            readers.append(
+                PeriodicExportingMetricReader(metric_exporter.OTLPMetricExporter(timeout=timeout))
+            )
+        return cls(tracers, MeterProvider(readers, resource, shutdown_on_exit=False))
 
     async def finish(self) -> None:
         """Send what is left, for a few seconds at most."""
-        from anyio import move_on_after, to_thread
+        from anyio import create_task_group, move_on_after, to_thread
 
-        for provider in (self.tracers, self.meters):
-            with move_on_after(_FLUSH_SECONDS, shield=True):
-                await to_thread.run_sync(provider.shutdown, abandon_on_cancel=True)
+        async def end(provider: Any) -> None:
+            await to_thread.run_sync(provider.shutdown, abandon_on_cancel=True)
+
+        with move_on_after(_FLUSH_SECONDS, shield=True):
+            async with create_task_group() as both:
+                both.start_soon(end, self.tracers)
+                both.start_soon(end, self.meters)
+
+
+class _Report(logging.Filter):
+    """Says the first failure to send in a line, instead of each in the words of the library.
+
+    Args:
+        notify: Called with the line.
+    """
+
+    def __init__(self, notify: Callable[[str], None]) -> None:
+        super().__init__()
+        self._notify = notify
+        self._reason = ""
+        self._is_said = False
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Take a record of an exporter; none is shown."""
+        text = record.getMessage()
+        found = _REASON.search(text)
+        self._reason = found[1] if found else self._reason
+        if record.levelno >= logging.ERROR and not self._is_said:
+            self._is_said = True
+            self._notify(f"telemetry could not be sent: {self._reason or text}")
+        return False
