@@ -48,6 +48,7 @@ FAMILIES = (
     "durable",
     "postgres",
     "temporal",
+    "cluster",
     "install",
     "resources",
     "resources_changes",

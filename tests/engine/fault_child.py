@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fast_agent.steps.steps import Key
 
 _IMPORTED = "imported"
+_ADAPTER = "ModelMessagesTypeAdapter"
 
 
 class Fault:
@@ -95,6 +96,8 @@ def run(
         for name in reached.pop().split()[1:]:
             with suppress(Exception):
                 import_module(name)
+        if adapter := getattr(sys.modules.get("pydantic_ai.messages"), _ADAPTER, None):
+            adapter.rebuild()  # every fork would do it on its first request
     _, status = os.waitpid(child, 0)
     return {"status": os.waitstatus_to_exitcode(status), "reached": reached}
 
