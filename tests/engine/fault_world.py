@@ -26,9 +26,11 @@ name: kid
 description: Notes.
 model: generic.m
 function_tools: [tools.py:note]
+messages: kid.history.md
 ---
 You are kid.
 """
+KID_HISTORY = "---USER\nWho are you?\n---ASSISTANT\nI am kid.\n"
 PAL = """\
 ---
 type: agent
@@ -58,6 +60,15 @@ def pay(item: str) -> str:
     """Pay for an item."""
     _effect(f"pay {item}")
     return f"paid {item}"
+
+
+async def ask_kindly(context):
+    if context.iteration == 1:
+        context.message = type(context.message).user(f"{context.message.text}, please")
+
+
+async def look(context):
+    assert context.message.text
 '''
 _CHILDREN = "agents: [kid, pal]\n"
 TYPES = {
@@ -70,6 +81,10 @@ TYPES = {
     "evaluator_optimizer": "type: evaluator_optimizer\ngenerator: kid\nevaluator: pal\n",
     "MAKER": "type: MAKER\nworker: kid\nk: 2\nmax_samples: 6\n",
     "smart": "type: smart\n",
+    "hooks": f"type: agent\nfunction_tools: [tools.py:note]\n{_CHILDREN}tool_hooks:\n"
+    "  before_llm_call: [tools.py:ask_kindly]\n  after_turn_complete: [tools.py:look]\n",
+    "histories": "type: agent\nfunction_tools: [tools.py:note]\nagents: [kid]\n"
+    "history_source: messages\nhistory_merge_target: messages\n",
 }
 """The frontmatter of the agent `top` that answers, by its type."""
 
@@ -183,6 +198,7 @@ class FaultWorld:
         (directory / "noter.md").unlink()
         (directory / "tools.py").write_text(TOOLS)
         (directory / "kid.md").write_text(KID)
+        (directory / "kid.history.md").write_text(KID_HISTORY)
         (directory / "pal.md").write_text(PAL)
         (directory / "top.md").write_text(self._top)
         self.server.asked.clear()

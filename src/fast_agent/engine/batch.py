@@ -147,9 +147,7 @@ class Batch:
 
     def _close_open(self) -> None:
         for steps in self._open.values():
-            # What is cancelled now was not decided by the run.
-            steps.is_closing = True
-            steps.scope.cancel()
+            steps.close()
 
     def _stop(self, error: FastAgentError) -> None:
         self._stopped = self._stopped or error

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from math import inf
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 
 from anyio import CancelScope, Event, move_on_after, sleep
+from anyio.lowlevel import checkpoint
 
 from fast_agent.engine.run_store import BEGUN, CANCELLED, DONE, FAILED, StoreError
 from fast_agent.errors import FastAgentError, RunError, ToolError
@@ -70,14 +70,12 @@ class DurableSteps(PlacedSteps):
         fault: Called at the boundaries of steps with their name and the step's place, for tests
             that kill the process there; None calls nothing.
         parts: The pieces its questions are made of; None creates them.
-        is_shielded: Whether the run is cancelled through `is_closing` alone, so that it can tell
-            the end of its process from its own decisions.
+        is_shielded: Whether the run is cancelled through `close` alone, so that it can tell the end
+            of its process from its own decisions.
 
     Attributes:
         answered: How many steps were answered from the store.
         is_cancelled: Whether a user cancelled the run.
-        is_closing: Whether the process stops: what is cancelled from now on was not decided by the
-            run.
         scope: Holds everything the run does: `with steps.scope: …`.
         stopped: Why the run cannot continue in this process, or None.
     """
@@ -107,7 +105,7 @@ class DurableSteps(PlacedSteps):
         self._order = 0
         self.answered = 0
         self.is_cancelled = False
-        self.is_closing = False
+        self._closing = Event()
         self.scope = CancelScope(shield=is_shielded)
         self.stopped: RunError | None = None
         super().__init__(redactor, self._keep, run.id)
@@ -138,7 +136,7 @@ class DurableSteps(PlacedSteps):
         Raises:
             ToolError: The process was killed during a step that must not be repeated.
         """
-        if self.stopped is None:
+        if self.stopped is None and not self._closing.is_set():
             try:
                 return await self._answered(step, work, codec)
             except PausedError as error:
@@ -147,7 +145,9 @@ class DurableSteps(PlacedSteps):
                 self._stop(error)
         # No agent may take the reason for an answer: the whole run ends here.
         self._leave_open(self.places.here().path)
-        await sleep(inf)
+        await self._closing.wait()
+        await checkpoint()
+        # What tidies up behind a shield gets here; in the run's next life it has another question.
         raise self.stopped or RunError("the run was stopped")
 
     async def _answered(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
@@ -188,7 +188,7 @@ class DurableSteps(PlacedSteps):
             self._end(key, asked, FAILED, ["RunError", self._redactor.redact(str(error)), None])
             raise
         except BaseException:
-            if not self.is_closing:
+            if not self._closing.is_set():
                 self._end(key, asked, CANCELLED, None)
             raise
         self._keep_answer(key, asked, step, codec.write(answer))
@@ -197,7 +197,12 @@ class DurableSteps(PlacedSteps):
 
     def cancel(self) -> None:
         """Cancel the run, as a user asks for; what is under way has no answer."""
-        self.is_cancelled = self.is_closing = True
+        self.is_cancelled = True
+        self.close()
+
+    def close(self) -> None:
+        """End the run in this process: what is cancelled from now on was not decided by the run."""
+        self._closing.set()
         self.scope.cancel()
 
     def _leave_open(self, place: str) -> None:
@@ -213,8 +218,7 @@ class DurableSteps(PlacedSteps):
     def _stop(self, error: RunError) -> None:
         """End the run in this process."""
         self.stopped = self.stopped or error
-        self.is_closing = True
-        self.scope.cancel()
+        self.close()
 
     def _answer(self, known: StepRow, codec: Codec[T]) -> T:
         self.answered += 1
@@ -308,7 +312,7 @@ class DurableSteps(PlacedSteps):
 
     def note_late(self, key: Key, *, is_late: bool) -> None:
         """Keep whether a time-out expired."""
-        if not self.is_closing:
+        if not self._closing.is_set():
             self._store.write_step(self._run, key, "null", DONE, _json(is_late))
 
     def check(self) -> None:
