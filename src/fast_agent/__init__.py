@@ -5,11 +5,16 @@ Public names are imported from here, wherever their modules stand: `from fast_ag
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.events import (
         ChildFinished,
@@ -212,26 +217,34 @@ _HOMES = {
 }
 """The table of public names: where each is defined."""
 
-_FORMER = {"Desk": "ConversationController", "Player": "Replayer"}
-"""Names of the release before, by what they are called now."""
-
 
 def __getattr__(name: str) -> object:
     """Import what a program uses when it first does, so that `--help` need not wait for it."""
-    if name in _FORMER:
-        import warnings
-
-        warnings.warn(
-            f"`fast_agent.{name}` is `fast_agent.{_FORMER[name]}` now",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        name = _FORMER[name]
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from fast_agent.former import renamed
+
+        return renamed(name)
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+class _FormerModules:
+    """Finds modules of the release before; asked for modules that are nowhere else."""
+
+    @staticmethod
+    def find_spec(
+        path: str, _: Sequence[str] | None = None, __: ModuleType | None = None, /
+    ) -> ModuleSpec | None:
+        """Return how to import a former module; None for every other."""
+        if not path.startswith("fast_agent."):
+            return None
+        from fast_agent.former import spec_of
+
+        return spec_of(path)
+
+
+sys.meta_path.append(_FormerModules())
 
 
 def __dir__() -> list[str]:

@@ -138,9 +138,6 @@ class AgentApp:
             steps=steps,
         )
 
-    cast = new_conversation
-    """The former name of `new_conversation`."""
-
     def agent(self, name: str, conversation: Conversation | None = None) -> Agent:
         """Return an agent by its name, in a separate conversation or in that of the app.
 
@@ -582,7 +579,6 @@ _PUBLIC = (
     "agent_names",
     "call",
     "call_tool",
-    "cast",
     "choose_model",
     "default_name",
     "get_prompt",
