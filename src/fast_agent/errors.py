@@ -18,6 +18,7 @@ FastAgentError
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -187,4 +188,5 @@ class UnapprovedError(TrustError):
 
 def os_reason(error: OSError) -> str:
     """Return why the system refused, in lower case, such as `permission denied`."""
-    return (error.strerror or str(error)).lower()
+    known = os.strerror(error.errno) if error.errno else str(error)
+    return (error.strerror or known).lower()

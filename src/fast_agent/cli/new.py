@@ -281,7 +281,7 @@ def _list_sets(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def command(directory: Path, name: str) -> None:
     """Write a starter set of cards into DIRECTORY (cards/); files that exist stay as they are."""
     from fast_agent.cards.schema import schema
-    from fast_agent.errors import CardError
+    from fast_agent.errors import CardError, os_reason
 
     chosen = SETS[name]
     files = {file: _with_schema(file, text) for file, text in chosen.files.items()}
@@ -294,7 +294,7 @@ def command(directory: Path, name: str) -> None:
         for file, text in files.items():
             (directory / file).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise CardError(f"`{directory}` cannot be written: {error.strerror}") from error
+        raise CardError(f"`{directory}` cannot be written: {os_reason(error)}") from error
     out = standard_output()
     for file in files:
         out.line(f"wrote {directory / file}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fast_agent.cli import options
+from fast_agent.errors import os_reason
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _write(path: Path, page: str) -> None:
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise click.UsageError(f"`{path}` cannot be written: {error.strerror}") from error
+        raise click.UsageError(f"`{path}` cannot be written: {os_reason(error)}") from error
 
 
 _STYLE: Final = """

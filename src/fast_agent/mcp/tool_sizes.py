@@ -12,6 +12,7 @@ import os
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, cast
 
+from fast_agent.errors import os_reason
 from fast_agent.mcp.server import HttpTarget
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class ToolSizes:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomic(self._path, json.dumps(known).encode("utf-8", "surrogatepass"))
         except OSError as error:
-            reason = (error.strerror or "").lower()
+            reason = os_reason(error)
             log.info("the sizes of tools are not kept: %s", reason)
 
     def _read(self) -> dict[str, dict[str, int]]:

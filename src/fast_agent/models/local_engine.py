@@ -13,7 +13,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from fast_agent.errors import ModelError
+from fast_agent.errors import ModelError, os_reason
 from fast_agent.models.weights import MAGIC
 from fast_agent.text.frozen import frozen
 
@@ -142,7 +142,7 @@ def _check_file(path: Path) -> None:
             magic = file.read(len(MAGIC))
     except OSError as error:
         raise ModelError(
-            f"the weights `{path}` cannot be read: {error.strerror or error}",
+            f"the weights `{path}` cannot be read: {os_reason(error)}",
             hint="check the path, or run `fast-agent models pull smollm2`",
         ) from error
     if magic != MAGIC:

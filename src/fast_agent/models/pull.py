@@ -18,7 +18,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Final
 
-from fast_agent.errors import ModelError
+from fast_agent.errors import ModelError, os_reason
 from fast_agent.models.weights import (
     MAGIC,
     SUFFIX,
@@ -283,7 +283,7 @@ def _pull_file(source: str, wanted: str | None, target: Path, progress: Progress
             blocks = iter(lambda: file.read(_BLOCK), b"")
             return _keep(blocks, target, wanted, lambda done: progress("copying", done, size))
     except OSError as error:
-        raise ModelError(f"`{source}` cannot be read: {error.strerror or error}") from error
+        raise ModelError(f"`{source}` cannot be read: {os_reason(error)}") from error
 
 
 def _keep(
@@ -318,7 +318,7 @@ def _keep(
         part.replace(target)
     except OSError as error:
         raise ModelError(
-            f"`{target}` cannot be written: {error.strerror or error}",
+            f"`{target}` cannot be written: {os_reason(error)}",
             hint="check the permissions and the free space",
         ) from error
     finally:
@@ -342,7 +342,7 @@ def _made(directory: Path) -> Path:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ModelError(
-            f"`{directory}` cannot be made: {error.strerror or error}",
+            f"`{directory}` cannot be made: {os_reason(error)}",
             hint="set `FAST_AGENT_HOME` to a directory that can be written to",
         ) from error
     return directory

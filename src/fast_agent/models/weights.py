@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.home import home_directory
-from fast_agent.errors import ModelError
+from fast_agent.errors import ModelError, os_reason
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 
@@ -167,5 +167,5 @@ def remove_local(name: str, environ: Mapping[str, str]) -> LocalFile:
         file = LocalFile(name, path, path.stat().st_size, WEIGHTS.get(name))
         path.unlink()
     except OSError as error:
-        raise ModelError(f"`{path}` cannot be deleted: {error.strerror}") from error
+        raise ModelError(f"`{path}` cannot be deleted: {os_reason(error)}") from error
     return file

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.config.home import is_never_served
+from fast_agent.errors import os_reason
 from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.problem import TooLarge
 from fast_agent.text.safe_file import (
@@ -141,7 +142,7 @@ class Folder:
                 directory = inner
             walk.enter(directory, below and f"{below}/", 1)
         except OSError as error:
-            raise RefusedFileError(f"cannot be listed: {error.strerror}") from error
+            raise RefusedFileError(f"cannot be listed: {os_reason(error)}") from error
         finally:
             os.close(directory)
         return Tree(sorted(walk.files), sorted(walk.folders), sorted(walk.skipped))
@@ -215,7 +216,7 @@ class _Walk:
         try:
             self.enter(inner, f"{path}/", depth + 1)
         except OSError as error:
-            self.skipped.append(Skipped(path, f"cannot be listed: {error.strerror}"))
+            self.skipped.append(Skipped(path, f"cannot be listed: {os_reason(error)}"))
         finally:
             os.close(inner)
 

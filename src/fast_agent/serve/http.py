@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.lowlevel import checkpoint
 
-from fast_agent.errors import ConfigError, RunError
+from fast_agent.errors import ConfigError, RunError, os_reason
 from fast_agent.serve.connections import Connections, LimitedLog
 from fast_agent.serve.http_access import AccessPolicy
 
@@ -104,7 +104,7 @@ def open_socket(settings: HttpSettings) -> socket.socket:
 
 
 def _reason(error: OSError | OverflowError) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()
+    return os_reason(error) if isinstance(error, OSError) else str(error).lower()
 
 
 def http_app(server: ResourceServer) -> ASGIApp:
@@ -261,7 +261,7 @@ class Listener:
         except ConnectionError:
             return  # the client left before it was accepted
         except OSError as error:
-            self.log(f"cannot accept a connection: {os.strerror(error.errno or 0).lower()}")
+            self.log(f"cannot accept a connection: {os_reason(error)}")
             if error.errno not in _NO_ROOM:
                 await anyio.sleep(_PAUSE_SECONDS)
             elif not self.connections.end_most_silent():

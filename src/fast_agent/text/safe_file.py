@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.errors import FastAgentError
+from fast_agent.errors import FastAgentError, os_reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -166,7 +166,7 @@ def write_confined(root: str, parts: tuple[str, ...], data: bytes) -> None:
             directory = inner
         _replace_at(last, directory, data)
     except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()
+        reason = os_reason(error)
         raise RefusedFileError(f"cannot be written: {reason}") from error
     finally:
         os.close(directory)
@@ -275,4 +275,4 @@ def _refusal(error: OSError) -> RefusedFileError:
         return RefusedFileError("may not be read by this user")
     if error.errno == errno.ENAMETOOLONG:
         return RefusedFileError("has a name that is too long")
-    return RefusedFileError(f"cannot be read: {os.strerror(error.errno or 0).lower()}")
+    return RefusedFileError(f"cannot be read: {os_reason(error)}")

@@ -6,6 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from fast_agent.errors import os_reason
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class ServerTools:
             finally:
                 lock.release()
         except OSError as error:
-            log.warning("the tools of servers are not kept: %s", (error.strerror or "").lower())
+            log.warning("the tools of servers are not kept: %s", os_reason(error))
             return None
         return None if before is None or before == tools else _difference(before, tools)
 

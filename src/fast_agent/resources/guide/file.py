@@ -12,6 +12,7 @@ from fast_agent.config.home import GUIDE_FILE, is_never_served
 from fast_agent.config.layer import FileLayer, Place, read_layer
 from fast_agent.config.reading import Reader, built
 from fast_agent.diagnostics.rules import WRONG_DOCROOT
+from fast_agent.errors import os_reason
 from fast_agent.resources.guide.config import guide_config, refusal
 from fast_agent.resources.guide.pattern import is_pattern
 from fast_agent.resources.problem import InvalidUri
@@ -148,7 +149,7 @@ def _root(path: Path, place: Place) -> str:
         with os.scandir(root):
             return root
     except OSError as error:
-        reason = (error.strerror or "unreadable").lower()
+        reason = os_reason(error)
         message = f"the docroot `{path.name}` cannot be read: {reason}"
         hint = "name the directory that the documents are below"
         raise refusal([place.problem(WRONG_DOCROOT, message, hint)]) from error

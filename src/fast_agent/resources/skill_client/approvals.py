@@ -6,7 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from fast_agent.errors import ResourceError
+from fast_agent.errors import ResourceError, os_reason
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ class SkillApprovals:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomic(self._path, json.dumps(known, indent=2, sort_keys=True).encode() + b"\n")
         except OSError as error:
-            reason = error.strerror or "it cannot be written"
+            reason = os_reason(error)
             raise ResourceError(f"the approval cannot be kept: {reason.lower()}") from error
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from anyio.to_thread import run_sync
 
-from fast_agent.errors import ToolError
+from fast_agent.errors import ToolError, os_reason
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.permission import WRITES_FILES
 from fast_agent.tools.tool import PreviewedTool
@@ -141,7 +141,7 @@ class FileHistory:
             with os.fdopen(descriptor, "ab") as file:
                 file.write(_line(write))
         except OSError as error:  # the write itself succeeded, and is restorable in this run
-            log.warning("what `%s` held cannot be kept: %s", path, error.strerror)
+            log.warning("what `%s` held cannot be kept: %s", path, os_reason(error))
 
     def restores(self, turn_ids: Collection[str]) -> tuple[FileRestore, ...]:
         """Return the files that turns wrote, as they were before. Blocks.

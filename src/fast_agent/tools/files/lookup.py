@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from anyio import CapacityLimiter, move_on_after
 from anyio.to_thread import run_sync
 
-from fast_agent.errors import ToolError
+from fast_agent.errors import ToolError, os_reason
 from fast_agent.tools.files.tree import open_below, walk
 from fast_agent.tools.process_group import ProcessGroup
 from fast_agent.trust.origin import names_secret
@@ -51,7 +51,7 @@ def _listed(place: Place) -> str:
     try:
         directory = open_below(str(place.root), "/".join(place.parts))
     except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()
+        reason = os_reason(error)
         raise ToolError(f"`{place.name}` cannot be listed: {reason}") from error
     try:
         with os.scandir(directory) as entries:
