@@ -335,3 +335,11 @@ def test_a_link_out_of_its_directory_is_not_written_unless_it_is_named(
     run(*command, "cards/bob.md")
     assert mine.read_text() != before
     assert Path("cards/bob.md").is_symlink()
+
+
+def test_sets_below_a_directory_are_named(run: Run, write_card: WriteCard) -> None:
+    write_card("team/ann.md")
+    write_card("team/later/bob.md")
+    (below,) = run("check", "team").err.splitlines()[1:]
+    assert below == ("each directory is a set of its own, as for `go --card`: `team`, `team/later`")
+    assert run("check", "team/later/").err == "no problems\n"

@@ -48,10 +48,12 @@ class CheckReport:
         diagnostics: The problems.
         changed: Files that were fixed.
         linked: Files that were not, since they are links out of their directory.
+        sets: Directories that were checked as a set each, in place of the one that was named.
     """
 
     cards: tuple[CardFact, ...]
     diagnostics: tuple[Diagnostic, ...]
+    sets: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     linked: tuple[str, ...] = ()
 
@@ -76,12 +78,15 @@ class CardCheck:
         """Check every set the paths denote."""
         cards: list[CardFact] = []
         diagnostics: dict[Diagnostic, None] = {}
-        for paths, is_given, home in self._sets():
+        sets = tuple(self._sets())
+        for paths, is_given, home in sets:
             report = self._check(paths, () if is_given else paths, home)
             cards.extend(report.cards)
             # A wrong configuration is reported once, however many sets it serves.
             diagnostics.update(dict.fromkeys(report.diagnostics))
-        return CheckReport(tuple(cards), tuple(diagnostics))
+        below = tuple(paths[0] for paths, _, _ in sets)
+        is_other = len(self._paths) == 1 and [*map(Path, below)] != [*map(Path, self._paths)]
+        return CheckReport(tuple(cards), tuple(diagnostics), below if is_other else ())
 
     def apply_fixes(self, report: CheckReport) -> CheckReport:
         """Write fixes into the files until none is left, and check again.
@@ -230,8 +235,8 @@ def command(
 ) -> None:
     """Report every problem in cards. Nothing is run.
 
-    PATHS are files, directories and addresses that are loaded together. For a directory without
-    cards, each directory below it is checked as a separate set. The default is the cards that load
+    PATHS are files, directories and addresses that are loaded together. The directories below one
+    directory are checked as well, each as a set of its own. The default is the cards that load
     automatically in this directory, or else the directory itself.
 
     Exit status: 0 no errors, 1 errors, 2 invalid usage.
@@ -269,5 +274,8 @@ def command(
             errors.line(summarize(()))
         elif not shown:
             errors.line("no cards were found here, so none were checked")
+        if report.sets:
+            listed = ", ".join(f"`{visible(one)}`" for one in report.sets)
+            errors.line(f"each directory is a set of its own, as for `go --card`: {listed}")
     if any(found.severity == "error" for found in report.diagnostics):
         sys.exit(1)

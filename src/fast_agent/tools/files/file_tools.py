@@ -271,7 +271,8 @@ class FileTool(RuntimeTool):
             data = change.new.encode("utf-8", "surrogatepass")
             await run_sync(self._workspace.write, place, data)
         if change.old is None:
-            return f"wrote `{place.name}`: {len(change.new.splitlines()):,} lines"
+            count = len(change.new.splitlines())
+            return f"wrote `{place.name}`: {count:,} line{'' if count == 1 else 's'}"
         return change.diff().rstrip("\n") or f"`{place.name}` holds this already"
 
     async def _change(self, given: ToolArguments, place: Place) -> FileChange:
