@@ -127,7 +127,7 @@ INSTRUCTIONS = st.one_of(
 @example("---USER", "markdown")
 @example("Hello\n---\ntype: agent\n---\nBye", "markdown")
 @example("\n lead", "markdown")
-@example("trail \n", "markdown")
+@example("trail ", "markdown")
 @example("---SYSTEM", "markdown")
 @example("---SYSTEM\nx", "markdown")
 @example("${HOME} ${NOT_SET}", "yaml")
@@ -135,8 +135,19 @@ INSTRUCTIONS = st.one_of(
 @example("a\x85b\u2028c", "yaml")
 @example("\ufeffx", "markdown")
 def test_every_instruction_comes_back(instruction: str, card_format: CardFormat) -> None:
-    config = AgentConfig(name="a", instruction=instruction, source=HERE / "a.md")
+    # No card has one that ends with a line break.
+    config = AgentConfig(name="a", instruction=instruction.rstrip("\n"), source=HERE / "a.md")
     assert again(config, card_format, None) == config
+
+
+@pytest.mark.parametrize("block", ["|", "|+", "|-"])
+def test_a_block_of_yaml_is_dumped_as_a_body(tmp_path: Path, block: str) -> None:
+    text = f"type: agent\nname: a\ninstruction: {block}\n  You help.\n\n  Briefly.\n"
+    (tmp_path / "a.yaml").write_text(text)
+    (card,) = load_cards([tmp_path / "a.yaml"]).cards
+    dumped = dump_card(card.config, "markdown", written=None)
+    assert dumped.endswith("---\nYou help.\n\nBriefly.\n")
+    assert "instruction:" not in dumped
 
 
 @pytest.mark.spec("CARD-89")

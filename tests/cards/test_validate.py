@@ -241,8 +241,9 @@ def test_bodies(body: str, instruction: str) -> None:
 
 
 @pytest.mark.spec("CARD-30", "CARD-32", "CARD-46")
-def test_the_instruction_field_is_kept_as_it_is() -> None:
-    assert config("instruction: |\n\n  Hi\n\n").instruction == "\nHi\n"
+def test_the_instruction_field_is_kept_but_for_line_breaks_at_its_end() -> None:
+    assert config("instruction: |\n\n  Hi\n\n").instruction == "\nHi"
+    assert config("instruction: |+\n  Hi \n\n\n").instruction == "Hi "
     assert config("---\ninstruction: Hi\n---\n \n\n").instruction == "Hi"
 
 

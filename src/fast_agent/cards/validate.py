@@ -334,7 +334,8 @@ def _instruction(
         )
         return body
     text = _TEXT(value, ("instruction",), findings)
-    return None if text is INVALID else cast("str", text)
+    # As in a body: a block of YAML (`|`) ends with a line break, and nobody means it.
+    return None if text is INVALID else cast("str", text).rstrip("\n")
 
 
 def _missing_instruction(
