@@ -62,6 +62,8 @@ demo-tracing: $(TRACING_VENV)/.ready  ## Show the trace of a workflow in a viewe
 CLUSTER := tests/sessions/postgres tests/serve/test_replicas.py tests/engine/temporal
 
 test: weights  ## Set everything up and run the tests
+	@# Where Python may not write bytecode, each of some thousand processes would compile the program.
+	@$(BIN)/python -m compileall -q src tests
 	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(CLUSTER:%=--ignore=%) || \
 	  { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
 	@$(BIN)/python -m tests.conformance.run
@@ -71,6 +73,7 @@ test-cluster: setup  ## Install PostgreSQL where this may, and run the tests of 
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -q && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y postgresql; } || true
+	@$(BIN)/python -m compileall -q src tests
 	$(BIN)/python -m pytest -rs --numprocesses 2 --dist worksteal $(CLUSTER) || \
 	  { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
 

@@ -26,7 +26,6 @@ name: kid
 description: Notes.
 model: generic.m
 function_tools: [tools.py:note]
-messages: kid.history.md
 ---
 You are kid.
 """
@@ -153,6 +152,7 @@ class FaultWorld:
     def __init__(self, directory: Path, kind: str, items: int = 1) -> None:
         self._directory = directory
         self._items = items
+        self._kind = kind
         model = "" if kind in WITHOUT_MODEL else "model: generic.m\n"
         self._top = f"---\n{TYPES[kind]}name: top\ndefault: true\n{model}---\nYou are top.\n"
         self._lives = 0
@@ -198,7 +198,10 @@ class FaultWorld:
         (directory / "noter.md").unlink()
         (directory / "tools.py").write_text(TOOLS)
         (directory / "kid.md").write_text(KID)
-        (directory / "kid.history.md").write_text(KID_HISTORY)
+        if self._kind == "histories":
+            text = KID.replace("---\n", "---\nmessages: kid.past.md\n", 1)
+            (directory / "kid.md").write_text(text)
+            (directory / "kid.past.md").write_text(KID_HISTORY)
         (directory / "pal.md").write_text(PAL)
         (directory / "top.md").write_text(self._top)
         self.server.asked.clear()
