@@ -188,5 +188,7 @@ class UnapprovedError(TrustError):
 
 def os_reason(error: OSError) -> str:
     """Return why the system refused, in lower case, such as `permission denied`."""
-    known = os.strerror(error.errno) if error.errno else str(error)
-    return (error.strerror or known).lower()
+    reason = error.strerror
+    if error.errno and (isinstance(error, ConnectionError) or not reason):
+        reason = os.strerror(error.errno)  # asyncio writes the address in place of the reason
+    return (reason or str(error)).lower()

@@ -43,6 +43,8 @@ async def test_another_agent_is_talked_to(world: DeskWorld) -> None:
         for line in ("@bob", "/agent bob"):
             assert "is `tool_only`, and not talked to" in await shell.refused(line)
         assert "did you mean `@ann`?" in await shell.refused("@anm")
+        assert "did you mean `/history rewind`?" in await shell.refused("/rewind")
+        assert "did you mean `/agents`?" in await shell.refused("/agnets")
         assert "did you mean `talk`?" in await shell.refused("/agent tolk")
         assert shell.controller.agent == "ann"
 

@@ -186,8 +186,13 @@ def _command(name: str, commands: Mapping[str, Command]) -> Command:
     command = commands.get(name)
     if command is not None:
         return command
-    near = closest(name, commands)
-    hint = f"did you mean `/{near}`?" if near else "`/help` lists them"
+    known = {
+        action.name: f"{one.name} {action.name}"
+        for one in commands.values()
+        for action in one.actions
+    } | {one: one for one in commands}
+    near = closest(name, known)
+    hint = "`/help` lists them" if near is None else f"did you mean `/{known[near]}`?"
     raise RunError(f"there is no command `/{name}`", hint=hint)
 
 

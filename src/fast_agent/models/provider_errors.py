@@ -9,13 +9,14 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic_ai import exceptions as lib
 
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.errors import ContextError, ModelError
+from fast_agent.errors import ContextError, ModelError, os_reason
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.models.provider_classes import Endpoint
 
+_HERE: Final = ("localhost", "127.0.0.1", "::1")
 _MAX_DETAIL: Final = 400
 """Most characters of a provider's own words that go into a message."""
 
@@ -151,7 +152,8 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
     reason = _safe(_deepest(error), endpoint)
     if error.phase == "connect":
         message = f"cannot reach {who}{where}: {reason}"
-        hint = "check the network and the address"
+        is_here = bool(endpoint.base_url) and urlsplit(endpoint.base_url).hostname in _HERE
+        hint = "start the server there" if is_here else "check the network and the address"
     elif isinstance(error, lib.ModelTimeoutError):
         message = f"{who} did not answer in time"
         hint = "try again, or raise `timeout_seconds`"
@@ -166,7 +168,7 @@ def _deepest(error: BaseException) -> str:
     text = str(error)
     cause = error.__cause__ or error.__context__
     while cause is not None:
-        text = str(cause) or text
+        text = (os_reason(cause) if isinstance(cause, OSError) else str(cause)) or text
         cause = cause.__cause__ or cause.__context__
     return text
 
