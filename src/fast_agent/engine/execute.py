@@ -20,7 +20,7 @@ from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import ToolCall
 from fast_agent.models.step_model import request_from_json, response_to_json, usage_from_json
-from fast_agent.steps.parts import Parts, StepRedactor, messages_of, spread
+from fast_agent.steps.parts import Parts, StepRedactor, spread
 from fast_agent.steps.steps import NullSteps, Place, Places, entered, turn_id
 from fast_agent.tools.result import describe_error, error_result
 from fast_agent.tools.tool import no_progress
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = getLogger(__name__)
 
-_MAX_MESSAGES: Final = 20_000
-"""How many messages of conversations are kept in memory, so that each is read once."""
+_MAX_MESSAGES: Final = 50_000
+"""How many messages are kept in memory, so that each is read once; of the newest, all are."""
 
 HISTORY_FILES: Final = "history files of "
 
@@ -116,7 +116,11 @@ class StepExecutor:
         self._retries = retries
         self._redactor = redactor
         self._models: dict[str, Model] = {}
-        self._messages: dict[str, Message] = {}
+        self._conversations: dict[str, list[Message]] = {}
+
+    def known(self, step: DescribedStep) -> Mapping[str, Sequence[Message]]:
+        """Return conversations whose parts a step need not be given, by the digest of their end."""
+        return dict(self._conversations) if step.kind == "model" else {}
 
     async def aclose(self) -> None:
         """Close the models."""
@@ -127,6 +131,7 @@ class StepExecutor:
         self,
         step: DescribedStep,
         parts: Mapping[str, JsonValue],
+        known: Mapping[str, Sequence[Message]],
         *,
         on_delta: DeltaSink | None = None,
         progress: Progress = no_progress,
@@ -136,7 +141,8 @@ class StepExecutor:
 
         Args:
             step: The step.
-            parts: Every part its question names.
+            parts: Every part its question names, but for those of known conversations.
+            known: What `known` returned.
             on_delta: Notified of the text of a model as it comes, or None.
             progress: Notified of the progress of a tool.
             human: The way to the person of the run, or None.
@@ -146,7 +152,7 @@ class StepExecutor:
         """
         match step.kind:
             case "model":
-                return StepAnswer(await self._ask_model(step, parts, on_delta))
+                return StepAnswer(await self._ask_model(step, parts, known, on_delta))
             case "tool":
                 return StepAnswer(await self._call_tool(step, progress, human))
             case "hook":
@@ -160,38 +166,51 @@ class StepExecutor:
                 )
 
     async def _ask_model(
-        self, step: DescribedStep, parts: Mapping[str, JsonValue], on_delta: DeltaSink | None
+        self,
+        step: DescribedStep,
+        parts: Mapping[str, JsonValue],
+        known: Mapping[str, Sequence[Message]],
+        on_delta: DeltaSink | None,
     ) -> JsonValue:
         asked = dict(cast("JsonObject", step.asked))
-        messages = messages_of(asked["messages"], parts)
+        messages = self._conversation(str(asked["messages"]), parts, known)
         asked["messages"] = ""
         asked = cast("JsonObject", self._redactor.restored(spread(asked, parts)))
         model = self._models.get(step.agent)
         if model is None:
             model = self._models[step.agent] = self._runtime.model_for(step.agent)
-        read = [self._message(digest, parts) for digest in messages]
-        request = replace(request_from_json(asked), messages=read)
+        request = replace(request_from_json(asked), messages=messages)
         if self._retries is not None:
             request = replace(request, params=replace(request.params, retries=self._retries))
         response = await model.request(request, on_delta)
         return self._redactor.redacted(response_to_json(response))
 
-    def _message(self, digest: str, parts: Mapping[str, JsonValue]) -> Message:
-        """Return a message of a conversation, which its next requests name too.
+    def _conversation(
+        self, last: str, parts: Mapping[str, JsonValue], known: Mapping[str, Sequence[Message]]
+    ) -> list[Message]:
+        """Read the conversation that ends with a line, from the longest start of it that is known.
 
         Raises:
-            RunError: It is missing.
+            RunError: A part of it is missing.
         """
-        known = self._messages.get(digest)
-        if known is not None:
-            return known
-        if digest not in parts:
-            raise missing_part(digest)
-        message = message_from_wire(self._redactor.restored(parts[digest]))
-        if len(self._messages) >= _MAX_MESSAGES:
-            del self._messages[next(iter(self._messages))]
-        self._messages[digest] = message
-        return message
+        line = last
+        added: list[Message] = []
+        while line and line not in known:
+            if line not in parts:
+                raise missing_part(line)
+            joint = cast("Mapping[str, str]", parts[line])
+            digest = joint["message"]
+            if digest not in parts:
+                raise missing_part(digest)
+            added.append(message_from_wire(self._redactor.restored(parts[digest])))
+            line = joint["after"]
+        messages = [*known.get(line, ()), *reversed(added)]
+        kept = self._conversations
+        kept.pop(line, None)
+        kept[last] = messages
+        while len(kept) > 1 and sum(map(len, kept.values())) > _MAX_MESSAGES:
+            del kept[next(iter(kept))]
+        return messages
 
     async def _call_tool(
         self, step: DescribedStep, progress: Progress, human: Human | None

@@ -9,6 +9,7 @@ import pytest
 from tests.engine.batch_world import ModelServer, Reply, call_reply, text_reply
 from tests.engine.temporal.temporal_world import eventually, temporal_world
 
+from fast_agent.engine.execute import StepExecutor
 from fast_agent.engine.part_store import Cipher
 from fast_agent.engine.temporal.runs import RunCancelledError
 from fast_agent.errors import ModelError, RunError
@@ -98,6 +99,26 @@ async def test_an_error_fails_the_run_with_its_type_and_hint(
             assert caught.value.hint is not None
             assert sum(models.asked.values()) == 1
             assert "workflow_task_failed" not in kinds(await run.fetch_history())
+
+
+@pytest.mark.spec("TEMPORAL-3")
+async def test_a_step_that_fails_for_an_unknown_reason_fails_its_run(
+    tmp_path: Path, server: TemporalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tried again for ever, its run would hang without a word."""
+    tries = 0
+
+    async def broken(*_: object, **__: object) -> None:
+        nonlocal tries
+        tries += 1
+        raise LookupError("nowhere")
+
+    monkeypatch.setattr(StepExecutor, "execute", broken)
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        world.write(one="type: agent\nmodel: passthrough\ninstruction: You answer.\n")
+        with pytest.raises(RunError, match="a step of agent `one` failed: LookupError: nowhere"):
+            await world.run("one")
+    assert tries == 3
 
 
 @pytest.mark.spec("TEMPORAL-3")

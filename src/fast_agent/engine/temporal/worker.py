@@ -46,12 +46,13 @@ from fast_agent.engine.temporal.workflow import (
     editions,
     question_to_json,
 )
-from fast_agent.errors import ConfigError, FastAgentError, ModelError
+from fast_agent.errors import ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.steps.parts import StepRedactor
 from fast_agent.tools.human import HumanAnswer
+from fast_agent.tools.result import describe_error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+    from collections.abc import AsyncGenerator, Callable, Container, Coroutine, Mapping
     from pathlib import Path
 
     from temporalio.client import Client
@@ -74,6 +75,9 @@ MAX_QUOTA_SECONDS: Final = 6 * 3600.0
 
 DRAIN_SECONDS: Final = 30.0
 """How long running steps may take when a worker is stopped, in seconds."""
+
+_MAX_UNEXPECTED: Final = 3
+"""How often a step is tried that fails for an unknown reason: without a bound, its run hangs."""
 
 _MAX_LOOKS: Final = 200
 _POLL_SECONDS: Final = 0.1
@@ -303,14 +307,16 @@ class StepActivities:
         try:
             async with _beating(info, shown):
                 edition = await self._host.get(step.edition)
-                parts = await self._parts(step)
+                known = edition.executor.known(step)
+                parts = await self._parts(step, known)
                 if shown is None:
-                    work = edition.executor.execute(step, parts, human=StepHuman())
+                    work = edition.executor.execute(step, parts, known, human=StepHuman())
                 else:
                     shown.redact = edition.loop.redactor.redact
                     work = edition.executor.execute(
                         step,
                         parts,
+                        known,
                         on_delta=shown.on_delta,
                         progress=shown.on_progress,
                         human=StepHuman(),
@@ -318,6 +324,11 @@ class StepActivities:
                 answer = await (_unless_asking(work) if info.is_local else work)
         except FastAgentError as error:
             raise _failure(error, info.attempt) from error
+        except Exception as error:  # the boundary of a step
+            if info.attempt < _MAX_UNEXPECTED:
+                raise
+            message = f"a step of agent `{step.agent}` failed: {describe_error(error)}"
+            raise application_error(RunError(message)) from error
         if answer is None:
             return {"elsewhere": True}
         said: dict[str, Any] = {"gave": answer.gave, "pieces": dict(answer.pieces)}
@@ -326,8 +337,8 @@ class StepActivities:
             said["place"] = {name: given[name] for name in _PLACE}
         return said
 
-    async def _parts(self, step: DescribedStep) -> Mapping[str, JsonValue]:
-        """Keep the new parts of a question, and return all it names.
+    async def _parts(self, step: DescribedStep, known: Container[str]) -> Mapping[str, JsonValue]:
+        """Keep the new parts of a question, and return all it names that are not known.
 
         Raises:
             RunError: One is missing.
@@ -335,15 +346,16 @@ class StepActivities:
         if not step.pieces and not part_digests(step.asked):
             return {}
         # Once for all of them: a part leads to the next, and a long conversation has thousands.
-        return await asyncio.to_thread(self._kept_and_read, step)
+        return await asyncio.to_thread(self._kept_and_read, step, known)
 
-    def _kept_and_read(self, step: DescribedStep) -> Mapping[str, JsonValue]:
+    def _kept_and_read(self, step: DescribedStep, known: Container[str]) -> Mapping[str, JsonValue]:
         parts = dict(step.pieces)
         if parts:
             self._store.put({one: json.dumps(value).encode() for one, value in parts.items()})
-        wanted = set(part_digests(step.asked)) - set(parts)
+        named = list(part_digests(step.asked))
         for value in step.pieces.values():
-            wanted.update(one for one in next_digests(value) if one not in parts)
+            named.extend(next_digests(value))
+        wanted = {one for one in named if one not in parts and one not in known}
         while wanted:
             found = self._store.get(wanted)
             missing = wanted - found.keys()
@@ -355,7 +367,7 @@ class StepActivities:
                 digest
                 for value in read.values()
                 for digest in next_digests(value)
-                if digest not in parts
+                if digest not in parts and digest not in known
             }
         return parts
 
