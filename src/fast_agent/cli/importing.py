@@ -109,11 +109,13 @@ def _ask(count: int) -> ToolChoice:
 
 def _print_list(plan: Import, written: list[Path], *, dry_run: bool) -> None:
     from fast_agent.cli.output import standard_error, standard_output
+    from fast_agent.config.home import working_directory
     from fast_agent.formats.report import planned_files
 
-    out = standard_output()
+    out, here = standard_output(), working_directory()
     for path in planned_files(plan) if dry_run else written:
-        out.line(f"{'would write' if dry_run else 'wrote'} {path}")
+        shown = path.relative_to(here) if path.is_relative_to(here) else path
+        out.line(f"{'would write' if dry_run else 'wrote'} {shown}")
     names = ", ".join(plan.servers.kept)
     if names:
         standard_error().line(f"servers that {plan.config_path} has already stay: {names}")
