@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Final
-
-import fast_agent
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -64,4 +63,4 @@ def _warned(path: str, name: str, depth: int) -> object:
         DeprecationWarning,
         stacklevel=depth,
     )
-    return getattr(fast_agent, now)
+    return getattr(sys.modules["fast_agent"], now)
