@@ -88,19 +88,23 @@ class Acpx:
 
     def _try(self, trial: Trial) -> Outcome:
         with tempfile.TemporaryDirectory() as place:
-            said = [self._call(Path(place), call) for call in trial.calls][-1]
+            said, told = "", ""
+            for call in trial.calls:
+                done = self._call(Path(place), call)
+                said = done.stdout
+                told += f"{call} ended with {done.returncode}: {said[-300:]} {done.stderr[-300:]}\n"
             made = Path(place, "made")
             there = made.read_text("utf-8") if made.exists() else None
         if trial.said not in said:
-            return Outcome(trial.name, 0, (f"it said: {said[-300:]}",))
+            return Outcome(trial.name, 0, (told,))
         if there != trial.made:
             return Outcome(trial.name, 0, (f"the file holds {there!r}",))
         return Outcome(trial.name, 1, ())
 
-    def _call(self, place: Path, arguments: tuple[str, ...]) -> str:
+    def _call(self, place: Path, arguments: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         options = ("--cwd", place, "--ttl", "1", "--format", "quiet", "--agent", _AGENT)
         # Options of the client stand before its commands.
-        done = subprocess.run(
+        return subprocess.run(
             [self._program, *options, *arguments],
             env={**self._environ, "HOME": f"{place}/.home", "FAST_AGENT_HOME": f"{place}/.home"},
             capture_output=True,
@@ -108,4 +112,3 @@ class Acpx:
             check=False,
             timeout=LONGEST,
         )
-        return done.stdout
