@@ -437,7 +437,7 @@ async def test_scripts_of_a_skill_run_by_the_directory_it_says(tmp_path: Path) -
 
 @pytest.mark.spec("SKILLS-2")
 async def test_the_skills_of_a_home_come_first_and_links_in_them_count_once(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     own = tmp_path / "home/.claude/skills"
     write_skill(own, "plan", "Mine.")
@@ -454,6 +454,11 @@ async def test_the_skills_of_a_home_come_first_and_links_in_them_count_once(
         assert told[0] == ("plan", "Mine.")
         assert ("tools", "Linked.") in told
         assert {name.rpartition("/")[2] for name, _ in told} == {"plan", "tools"}
+    # Only of the links that were not followed is anything said.
+    links = [one for one in caplog.messages if "links are not followed" in one]
+    assert len(links) == 2
+    assert f"{own / 'strange'}: " in links[0]
+    assert f"{tmp_path / 'work/.agents/skills/found'}: " in links[1]
 
 
 @pytest.mark.spec("SKILLS-UP")

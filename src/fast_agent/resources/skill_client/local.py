@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics.rules import SKILL_SKIPPED
@@ -193,12 +194,15 @@ def _provider(roots: Sequence[str], judge: SkillJudge | None) -> SkillProvider:
 
     # Skills written for other programs have fields and names that are not in the specification.
     options = SkillOptions(name_policy="lenient", load_skill=False, judge=judge)
-    return SkillProvider(roots, options, report=_report)
+    return SkillProvider(roots, options, report=partial(_report, roots))
 
 
-def _report(problem: Diagnostic) -> None:
+def _report(roots: Sequence[str], problem: Diagnostic) -> None:
     """Report what leaves a skill or a file out; the rest is for `fast-agent resources check`."""
-    is_warning = problem.severity == "error" or problem.code == SKILL_SKIPPED
+    is_warning = problem.severity == "error"
+    if problem.code == SKILL_SKIPPED:
+        # A link of its directory, which was followed to a root.
+        is_warning = os.path.realpath(problem.path) not in map(os.path.realpath, roots)
     line = f":{problem.span.start.line}" if problem.span else ""
     _log.log(
         logging.WARNING if is_warning else logging.DEBUG,
