@@ -23,6 +23,7 @@ from fast_agent.formats.export import Target, export_cards, write_toml
 from fast_agent.formats.reading import read_foreign
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.source import Source
+from fast_agent.text.yaml_document import parse_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +35,15 @@ _MODELS: dict[Target, tuple[str | tuple[str, ...] | None, ...]] = {
     "gemini": (None, "gemini"),
     "codex": (None, "gpt-5.high", "gpt"),
     "docker-agent": (None, "sonnet", "gpt"),
+    "crewai": (None, "sonnet", "gpt"),
 }
+
+
+def config_of(text: str, name: str) -> AgentConfig:
+    (document,) = read_markdown(Source("", text), multi_card=True).documents
+    made, problems = validate_card(document, Origin(name), {})
+    assert [one for one in problems if one.severity == "error"] == []
+    return made.config
 
 
 def reread(
@@ -42,7 +51,7 @@ def reread(
 ) -> tuple[dict[str, AgentConfig], dict[str, set[str]]]:
     """Export and import cards; return them by name, and of each the fields that were reported."""
     files, found = export_cards([Card(one, path=one.name) for one in configs], target)
-    folder = {"copilot": ".github", "docker-agent": "."}.get(target, f".{target}")
+    folder = {"copilot": ".github", "docker-agent": ".", "crewai": "."}.get(target, f".{target}")
     read = [
         one
         for name, text in files.items()
@@ -51,10 +60,7 @@ def reread(
     around = ImportTarget(output=Path("out"), project=Path("none"), servers=("docs",))
     again: dict[str, AgentConfig] = {}
     for card in assemble(read, around):
-        (document,) = read_markdown(Source("", card.text), multi_card=True).documents
-        made, problems = validate_card(document, Origin(card.name), {})
-        assert [one for one in problems if one.severity == "error"] == []
-        again[card.name] = made.config
+        again[card.name] = config_of(card.text, card.name)
     reports: dict[str, set[str]] = defaultdict(set)
     for one in found:
         reports[one.path] |= set(re.findall(r"`(\w+)`", one.message))
@@ -140,6 +146,40 @@ def test_ten_thousand_exported_cards_come_back(target: Target) -> None:
             assert differences(config, again[name], reports[name], target) == set(), name
 
 
+def test_an_agent_of_a_crew_is_described_as_it_was() -> None:
+    crew = (
+        "reader:\n  role: Reader of {topic}\n  goal: Know it all.\n"
+        "  backstory: You read.\n\n    A lot.\n"
+        "quiet:\n  role: Mute\n  goal: ''\n  backstory: ''\n"
+        "own:\n  role: own\n  goal: Win.\n  backstory: ''\n  system_template: Just win.\n"
+        '  prompt_template: "{{ .Prompt }}"\n  response_template: "{{ .Response }}"\n'
+    )
+    read = read_foreign(Source.of("agents.yaml", crew), "none")
+    assert read is not None
+    around = ImportTarget(output=Path("out"), project=Path("none"), servers=())
+    configs = [config_of(card.text, card.name) for card in assemble([read], around)]
+    assert configs[2].instruction == "Just win."
+    files, found = export_cards([Card(one, path=one.name) for one in configs], "crewai")
+    assert found == []
+    assert parse_yaml(files["agents.yaml"]).value == parse_yaml(crew).value
+
+
+def test_a_template_of_a_crew_takes_in_what_describes_the_agent() -> None:
+    crew = (
+        "a:\n  role: A\n  goal: B\n  backstory: C\n"
+        "  system_template: 'Be kind. {{ .System }} Be brief.'\n  prompt_template: 'Ask: x'\n"
+        "b:\n  role: A\n  goal: B\n  backstory: C\n  system_template: 'Be kind.'\n"
+    )
+    read = read_foreign(Source.of("agents.yaml", crew), "none")
+    assert read is not None
+    around = ImportTarget(output=Path("out"), project=Path("none"), servers=())
+    first, second = (config_of(one.text, one.name) for one in assemble([read], around))
+    assert first.instruction == "Be kind. You are A.\n\nC\n\nYour goal: B Be brief."
+    assert second.instruction == "Be kind."
+    told = [(one.rule.code, one.message.split("`")[1]) for one in read.file.notes]
+    assert told == [("FA831", "prompt_template"), ("FA832", "system_template")]
+
+
 @pytest.mark.spec("FMT-14")
 def test_what_does_not_fit_is_reported_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "a.md"
@@ -172,7 +212,7 @@ def test_instructions_of_the_project_are_left_to_tools_that_add_them(
     )
     files, found = export_cards(load_cards([tmp_path / "a.md"]).cards, target)
     (text,) = files.values()
-    adds_them = target != "docker-agent"
+    adds_them = target not in {"docker-agent", "crewai"}
     assert text.count("{{projectInstructions}}") == (1 if adds_them else 2)
     assert [one.code for one in found] == ([] if adds_them else ["FA831"])
 

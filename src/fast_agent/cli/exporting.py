@@ -15,7 +15,7 @@ from fast_agent.cli.card_paths import AGENT_CARDS
 if TYPE_CHECKING:
     from fast_agent.formats.export import Target
 
-_TARGETS = ("claude", "copilot", "opencode", "gemini", "codex", "docker-agent")
+_TARGETS = ("claude", "copilot", "opencode", "gemini", "codex", "docker-agent", "crewai")
 
 
 @click.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.diagnostics import rules
 from fast_agent.formats.draft import Draft
@@ -11,6 +11,17 @@ from fast_agent.formats.draft import Draft
 if TYPE_CHECKING:
     from fast_agent.formats.foreign import Fields, ForeignFile
 
+SYSTEM: Final = "{{ .System }}"
+TEMPLATES: Final = {
+    "prompt_template": "{{ .Prompt }}",
+    "response_template": "{{ .Response }}",
+}
+"""Templates that change nothing; CrewAI ignores one of the system prompt without them."""
+
+_JOINED = re.compile(
+    r"You are (?P<role>[^\n]+)\.(?:\n\n(?P<backstory>.+?))??(?:\n\nYour goal: (?P<goal>.+))?",
+    re.DOTALL,
+)
 _INPUT = re.compile(r"\{([A-Za-z_]\w*)\}")
 _AGENT = {
     "tools": ("Python objects", "write `function_tools: [file.py:name]`, or name MCP `servers`"),
@@ -72,10 +83,8 @@ def read_crew_agents(file: ForeignFile) -> list[Draft]:
         role = fields.text("role") or name
         goal, backstory = fields.text("goal"), fields.text("backstory")
         draft.values["description"] = goal or role
-        lines = [f"You are {role}."]
-        lines += [backstory] if backstory else []
-        lines += [f"Your goal: {goal}"] if goal else []
-        draft.instruction = "\n\n".join(lines)
+        draft.instruction = crew_instruction(role, goal, backstory)
+        _take_template(draft, fields)
         draft.take_model(fields, "llm")
         draft.request(fields, "max_iter", "max_iterations", above=0)
         fields.none_of(_AGENT)
@@ -83,6 +92,36 @@ def read_crew_agents(file: ForeignFile) -> list[Draft]:
         _tell_inputs(draft)
         drafts.append(draft)
     return drafts
+
+
+def crew_instruction(role: str, goal: str | None, backstory: str | None) -> str:
+    """Join what an agent of CrewAI is described by."""
+    lines = [f"You are {role}."]
+    lines += [backstory] if backstory else []
+    lines += [f"Your goal: {goal}"] if goal else []
+    return "\n\n".join(lines)
+
+
+def crew_parts(instruction: str) -> dict[str, str] | None:
+    """Return role, backstory and goal that give an instruction; None where none do."""
+    found = _JOINED.fullmatch(instruction)
+    if found is None:
+        return None
+    parts = {name: found[name] or "" for name in ("role", "goal", "backstory")}
+    return parts if crew_instruction(**parts) == instruction else None
+
+
+def _take_template(draft: Draft, fields: Fields) -> None:
+    """Take a template of the system prompt for the instruction."""
+    template = fields.text("system_template")
+    if template is None:
+        return
+    if SYSTEM not in template and fields.has("backstory"):
+        fields.adapted("backstory", "`system_template` is in its place, there as in the card")
+    draft.instruction = template.replace(SYSTEM, draft.instruction)
+    for name, plain in TEMPLATES.items():
+        if fields.values.get(name) == plain:
+            fields.take(name)
 
 
 def read_crew_tasks(file: ForeignFile) -> list[Draft]:

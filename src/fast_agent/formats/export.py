@@ -14,6 +14,7 @@ from fast_agent.config.server import is_url, split_command
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.errors import ConfigError, ModelError
+from fast_agent.formats.crewai import TEMPLATES, crew_parts
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.yaml_writer import write_yaml
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from fast_agent.models.spec import ModelSpec
     from fast_agent.text.json_value import JsonValue
 
-Target: TypeAlias = Literal["claude", "copilot", "opencode", "gemini", "codex", "docker-agent"]
+Target: TypeAlias = Literal[
+    "claude", "copilot", "opencode", "gemini", "codex", "docker-agent", "crewai"
+]
 
 DIRECTORIES: Final[Mapping[Target, str]] = {
     "claude": ".claude/agents",
@@ -34,6 +37,7 @@ DIRECTORIES: Final[Mapping[Target, str]] = {
     "gemini": ".gemini/agents",
     "codex": ".codex/agents",
     "docker-agent": ".",
+    "crewai": ".",
 }
 """Where each tool searches for agents."""
 
@@ -88,6 +92,7 @@ _TURNS: Final[Mapping[Target, str]] = {
     "opencode": "steps",
     "gemini": "max_turns",
     "docker-agent": "max_iterations",
+    "crewai": "max_iter",
 }
 _SAMPLING: Final[Mapping[Target, tuple[str, ...]]] = {
     "opencode": ("temperature", "top_p"),
@@ -95,6 +100,8 @@ _SAMPLING: Final[Mapping[Target, tuple[str, ...]]] = {
 }
 _MODEL_LISTS: Final = frozenset[Target]({"copilot"})
 """Tools that try several models in order, as cards do."""
+_ONE_FILE: Final[Mapping[Target, str]] = {"docker-agent": "team.yaml", "crewai": "agents.yaml"}
+"""Tools that keep all agents in one file."""
 _PROJECT: Final = "{{projectInstructions}}"
 _NOT_SLUG = re.compile(r"[^a-z0-9_-]+")
 
@@ -131,14 +138,15 @@ def export_cards(cards: Sequence[Card], target: Target) -> tuple[dict[str, str],
     agents = [_Export(card, target).run() for card in cards]
     written = [one for one in agents if one.values]
     found = [note for one in agents for note in one.diagnostics]
-    if target != "docker-agent":
+    if target not in _ONE_FILE:
         return {one.file_name: one.text for one in written}, found
     if not written:
         return {}, found
     first = next((one for one in written if one.card.config.default), written[0])
     ordered = [first, *(one for one in written if one is not first)]
     team: dict[str, JsonValue] = {one.card.config.name: one.values for one in ordered}
-    return {"team.yaml": write_yaml({"agents": team})}, found
+    file = {"agents": team} if target == "docker-agent" else team
+    return {_ONE_FILE[target]: write_yaml(file)}, found
 
 
 class _Export:
@@ -163,7 +171,7 @@ class _Export:
             name = _slug(config.name)
         if name != config.name:
             self._note(rules.ADAPTED_FIELD, "name", f"`{config.name}` is called `{name}` there")
-        if target not in {"opencode", "docker-agent"}:
+        if target not in {"opencode", *_ONE_FILE}:
             self._values["name"] = name
         self._values["description"] = config.description or f"The agent {config.name}."
         self._done.add("description")
@@ -187,7 +195,7 @@ class _Export:
         elif target == "copilot" and config.tool_only:
             values["user-invocable"] = False
             self._done.add("tool_only")
-        elif target == "docker-agent":
+        elif target in _ONE_FILE:
             self._done.add("default")
 
     def _model(self) -> None:
@@ -274,6 +282,8 @@ class _Export:
             self._codex_tools()
         elif target == "docker-agent":
             self._toolsets()
+        elif target == "crewai":  # tools are Python objects there
+            self._done -= {"files", "shell", "fetch", "human_input"}
         else:
             self._named_tools(target)
 
@@ -395,8 +405,8 @@ class _Export:
 
     def _instruction(self) -> str:
         template = parse_template(self._config.instruction or "")
-        # Every tool but docker-agent adds the instructions of the project by itself.
-        project = "" if self._target == "docker-agent" else _PROJECT
+        # These do not add the instructions of the project by themselves.
+        project = "" if self._target in _ONE_FILE else _PROJECT
         kept = [one for one in dict.fromkeys(map(str, template.placeholders)) if one != project]
         if kept:
             listed = ", ".join(f"`{one}`" for one in kept)
@@ -411,6 +421,9 @@ class _Export:
         out, values = self._out, self._values
         if self._target == "docker-agent":
             values["instruction"] = body
+            return
+        if self._target == "crewai":
+            self._out.values = _crew_agent(name, body, values)
             return
         slug = _slug(name) if self._target != "opencode" else name.replace("/", "-")
         if self._target == "codex":
@@ -444,6 +457,23 @@ class _Export:
                 source_line=line,
             )
         )
+
+
+def _crew_agent(name: str, body: str, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Describe an agent by role, goal and backstory where they give its instruction exactly."""
+    description = str(values["description"])
+    parts = crew_parts(body)
+    agent: dict[str, JsonValue]
+    if parts is not None and description == (parts["goal"] or parts["role"]):
+        agent = {**parts}
+    else:
+        agent = {"role": name, "goal": description, "backstory": ""}
+        agent |= {"system_template": body, **TEMPLATES}
+    if "model" in values:
+        agent["llm"] = values["model"]
+    if "max_iter" in values:
+        agent["max_iter"] = values["max_iter"]
+    return agent
 
 
 def _server_tool(target: Target, server: str, pattern: str) -> str:
