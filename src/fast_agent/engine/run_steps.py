@@ -12,7 +12,7 @@ from fast_agent.engine.run_store import BEGUN, CANCELLED, DONE, FAILED, StoreErr
 from fast_agent.errors import FastAgentError, RunError, ToolError
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import difference, raised
-from fast_agent.steps.parts import spread
+from fast_agent.steps.parts import is_same_question, spread
 from fast_agent.steps.steps import Key, NullSteps, PlacedSteps, Places
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class DurableSteps(PlacedSteps):
         key = self.places.key(step.kind, self._redactor.redact(step.name))
         asked = _comparable(self._redactor.redacted(step.asked))
         known = self._known.get(key)
-        if known is not None and known.asked != asked:
+        if known is not None and known.asked != asked and not self._is_same(known.asked, asked):
             raise self._difference(key, known, step)
         if known is not None and known.state in {DONE, FAILED}:
             return self._answer(known, codec)
@@ -171,6 +171,10 @@ class DurableSteps(PlacedSteps):
             self._open.discard(key.inside)
             if self.stopped is not None:
                 self._leave_open("")
+
+    def _is_same(self, old: str, new: str) -> bool:
+        pieces = self._store.parts
+        return is_same_question(json.loads(old), pieces, json.loads(new), pieces)
 
     async def _asked_and_kept(
         self, key: Key, asked: str, step: Step, work: Work[T], codec: Codec[T]

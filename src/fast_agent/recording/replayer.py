@@ -19,7 +19,7 @@ from fast_agent.errors import (
     RunError,
     ToolError,
 )
-from fast_agent.steps.parts import StepRedactor, spread
+from fast_agent.steps.parts import StepRedactor, is_same_question, spread
 from fast_agent.steps.steps import TURN_SEPARATOR, PlacedSteps
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Replayer(PlacedSteps):
             if step.kind in self._cassette.lacks:
                 return await work()
             await self.stop_if_late()
-        if entry is None or entry.asked != asked:
+        if entry is None or not self._is_asked(entry, asked):
             entry = self._by_place(key, asked, entry)
             key = entry.key
         self._used.add(key)
@@ -127,6 +127,11 @@ class Replayer(PlacedSteps):
             answer = f"the answer to {_describe_key(key)} in `{self._cassette.path}`"
             message = f"{answer} cannot be used: {error}"
             raise self._failed(RunError(message, hint="record the run again")) from error
+
+    def _is_asked(self, entry: Entry, asked: JsonValue) -> bool:
+        return entry.asked == asked or is_same_question(
+            entry.asked, self._cassette.parts, asked, self._seen
+        )
 
     def _by_place(self, key: Key, asked: JsonValue, entry: Entry | None) -> Entry:
         """Return the entry that answers a question which differs, in a soft replay.

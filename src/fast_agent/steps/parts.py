@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _DIGITS: Final = 20
+_LINE_BREAKS: Final = re.compile("\n+")
 _WORKSPACE: Final = "<<workspace>>"
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
@@ -131,6 +132,32 @@ def spread(asked: JsonValue, parts: Mapping[str, JsonValue]) -> JsonValue:
     messages = messages_of(asked["messages"], parts)
     value["messages"] = [parts.get(one, one) for one in messages]
     return value
+
+
+def is_same_question(
+    old: JsonValue,
+    old_parts: Mapping[str, JsonValue],
+    new: JsonValue,
+    new_parts: Mapping[str, JsonValue],
+) -> bool:
+    """Return whether two questions to a model differ in line breaks of their system text alone.
+
+    An instruction used to keep the line breaks at its end, also where more text follows it.
+
+    Args:
+        old: What was asked before.
+        old_parts: The pieces it names, by digest.
+        new: What is asked now.
+        new_parts: The pieces that names.
+    """
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        return False
+    texts = (old_parts.get(str(old.get("system"))), new_parts.get(str(new.get("system"))))
+    if {**old, "system": ""} != {**new, "system": ""}:
+        return False
+    before, now = (_LINE_BREAKS.sub("\n", one).rstrip() if isinstance(one, str) else None
+                   for one in texts)  # fmt: skip
+    return before is not None and before == now
 
 
 def messages_of(line: JsonValue, parts: Mapping[str, JsonValue]) -> list[str]:
