@@ -1,7 +1,7 @@
 """The terminal: how soon it prompts, and how it echoes keys while an answer streams.
 
-The limit is a bare loop at a pseudo-terminal that echoes what it reads. That of the processor is
-the provider's library alone, which reads the same answer.
+The limit is a bare loop at a pseudo-terminal that echoes what it reads; while an answer streams,
+the provider's library reads it in that loop. The peer is Codex.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from bench.comparison import compare
 from bench.figure import Goal
 from bench.setup import HERE
 from bench.terminal_client import terminal
+from bench.terminal_peer import PROMPT, READY, codex, codex_version
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -50,28 +51,35 @@ def figures(setup: Setup) -> Iterator[Figure]:
     for number in range(CARDS):
         (cards / f"agent-{number}.md").write_text(_CARD.replace("NUMBER", str(number)), "utf-8")
     tokens = 600 if setup.quick else TOKENS
-    start = compare(setup, lambda: _start(setup, cards), limit=lambda: _bare_start(setup), rounds=7)
-    yield start.figure("first", "first prompt drawn", "ms", Goal(250))
+    start = compare(
+        setup,
+        lambda: _start(setup, cards),
+        limit=lambda: _bare_start(setup),
+        peer=lambda _: _codex_start(setup),
+        rounds=7,
+    )
+    yield start.figure("first", "first prompt drawn", "ms", Goal(250), note="Codex")
     yield start.figure("ready", f"{CARDS} cards loaded and ready", "ms", Goal(500))
     yield start.figure("memory", f"memory at start, {CARDS} cards", "MiB", Goal(70))
     with _model_server(setup, tokens) as port:
         done = compare(
             setup,
             lambda: _stream(setup, port, tokens),
-            limit=lambda: {**_echo(setup), **_library(setup, port)},
+            limit=lambda: _bare_stream(setup, port),
+            peer=lambda _: _codex_stream(setup, port, tokens),
             rounds=ROUNDS,
         )
         resized = compare(setup, lambda: _resized(setup, port), rounds=1)
     stream = f"while {RATE} tokens/s stream"
-    yield done.figure("half", f"key to echo {stream}, median", "ms", Goal(2))
-    yield done.figure("late", f"key to echo {stream}, 99 of 100 within", "ms", Goal(12))
-    yield done.figure("bytes", "bytes written for a token, keys typed", "", Goal(48))
-    yield done.figure(
-        "share", f"share of a processor {stream}, the provider's library counted", "%"
-    )
-    yield done.figure(
-        "own", f"share of a processor {stream}, the provider's library apart", "%", Goal(8)
-    )
+    version = f"Codex {codex_version()}" if setup.peers_asked and not done.peer_note else ""
+    yield done.figure("half", f"key to echo {stream}, median", "ms", Goal(2), note=version)
+    late = f"key to echo {stream}, 99 of 100 within"
+    yield done.figure("late", late, "ms", Goal(12), note=version)
+    typed = "bytes written for a token, keys typed"
+    yield done.figure("bytes", typed, "", Goal(48), note=version)
+    share = f"share of a processor {stream}, the provider's library"
+    yield done.figure("share", f"{share} counted", "%", note=version)
+    yield done.figure("own", f"{share} apart", "%", Goal(8))
     yield done.figure("grown", f"memory held by an answer of {tokens} tokens", "MiB")
     yield resized.figure("wrong", f"lines lost or doubled in {RESIZES} resizes", "", Goal(0))
     opened = compare(setup, lambda: _resume(setup, MESSAGES), rounds=ROUNDS)
@@ -103,33 +111,48 @@ def _bare_start(setup: Setup) -> Values:
 
 
 def _stream(setup: Setup, port: int, tokens: int) -> Values:
-    library = _library(setup, port)["share"]
+    library = setup.ours("sdk_stream.py", port, 4)["share"]
     with _talking(setup, port) as client:
-        memory, before, written = client.resident(), client.processor_seconds(), len(client.written)
-        began = time.perf_counter()
-        client.send("\r")
-        times = client.echoes("THE-END", 10_000)
-        spent = time.perf_counter() - began
-        client.settle()
-        share = 100 * (client.processor_seconds() - before) / spent
-        return {
-            **_spread(times),
-            "bytes": (len(client.written) - written) / tokens,
-            "share": share,
-            "own": share - library,
-            "grown": client.resident() - memory,
-        }
+        values = _streamed(client, tokens)
+        return {**values, "own": values["share"] - library}
 
 
-def _echo(setup: Setup) -> Values:
-    command = [setup.python, "-c", _BARE]
+def _streamed(client: TerminalClient, tokens: int) -> dict[str, float]:
+    memory, before, written = client.resident(), client.processor_seconds(), len(client.written)
+    began = time.perf_counter()
+    client.send("\r")
+    times = client.echoes("THE-END", 10_000)
+    spent = time.perf_counter() - began
+    client.settle()
+    return {
+        **_spread(times),
+        "bytes": (len(client.written) - written) / tokens,
+        "share": 100 * (client.processor_seconds() - before) / spent,
+        "grown": client.resident() - memory,
+    }
+
+
+def _bare_stream(setup: Setup, port: int) -> Values:
+    command = [setup.python, "-P", HERE / "ours" / "bare_terminal.py", str(port)]
     with terminal(command, cwd=setup.work, environ=setup.environ) as client:
         client.wait_for("> ")
-        return _spread(client.echoes(None, 100))
+        values = _streamed(client, 1)
+        return {name: values[name] for name in ("half", "late", "share")}
 
 
-def _library(setup: Setup, port: int) -> Values:
-    return {"share": setup.ours("sdk_stream.py", port, 4)["share"]}
+def _codex_start(setup: Setup) -> Values:
+    with codex(setup, 9) as client:
+        first = client.wait_for(PROMPT) * 1e3
+        client.settle()
+        return {"first": first, "memory": client.resident()}
+
+
+def _codex_stream(setup: Setup, port: int, tokens: int) -> Values:
+    with codex(setup, port) as client:
+        client.wait_for(READY)
+        client.send("go on")
+        client.settle(2.5)  # as for ours
+        return _streamed(client, tokens)
 
 
 def _spread(times: list[float]) -> Values:

@@ -1,5 +1,7 @@
 """A model server on loopback that streams Markdown at a rate: prints its port, ends with its input.
 
+It speaks chat completions, and Responses for peers that speak nothing else.
+
 usage: model_server.py TOKENS_PER_SECOND MANY_TOKENS
 """
 
@@ -11,6 +13,10 @@ import threading
 import time
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RATE, MANY = float(sys.argv[1]), int(sys.argv[2])
 _PROSE = "The card names an agent, its model and its tools; each turn is kept. "
@@ -34,6 +40,13 @@ def _pieces() -> list[str]:
     return [text[at : at + 4] for at in range(0, len(text), 4)] + ["\n\nTHE-END\n"]
 
 
+def _paced() -> Iterator[str]:
+    started = time.monotonic()
+    for index, piece in enumerate(_pieces()):
+        time.sleep(max(0.0, started + index / RATE - time.monotonic()))
+        yield piece
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -47,16 +60,42 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
         with suppress(ConnectionError):  # the client has read enough
-            self._stream()
+            (self._respond if self.path.endswith("/responses") else self._stream)()
 
     def _stream(self) -> None:
-        started = time.monotonic()
-        for index, piece in enumerate(_pieces()):
-            time.sleep(max(0.0, started + index / RATE - time.monotonic()))
+        for piece in _paced():
             self._send({"role": "assistant", "content": piece}, None)
         self._send({}, "stop")
         self._chunk(b"data: [DONE]\n\n")
         self._chunk(b"")
+
+    def _respond(self) -> None:
+        answer = {"id": "r", "object": "response", "created_at": 1, "model": "m"}
+        item = {"id": "i", "type": "message", "role": "assistant"}
+        none: list[object] = []
+        empty = {**item, "status": "in_progress", "content": none}
+        self._event(
+            "response.created", response={**answer, "status": "in_progress", "output": none}
+        )
+        self._event("response.output_item.added", output_index=0, item=empty)
+        for piece in _paced():
+            self._event(
+                "response.output_text.delta",
+                item_id="i",
+                output_index=0,
+                content_index=0,
+                delta=piece,
+            )
+        text = {"type": "output_text", "text": "".join(_pieces()), "annotations": none}
+        whole = {**item, "status": "completed", "content": [text]}
+        usage = {"input_tokens": 1, "output_tokens": MANY, "total_tokens": MANY + 1}
+        done = {**answer, "status": "completed", "output": [whole], "usage": usage}
+        self._event("response.output_item.done", output_index=0, item=whole)
+        self._event("response.completed", response=done)
+        self._chunk(b"")
+
+    def _event(self, kind: str, **fields: object) -> None:
+        self._chunk(f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode())
 
     def _send(self, delta: dict[str, str], reason: str | None) -> None:
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
