@@ -73,6 +73,21 @@ def test_a_new_set_is_asked_about_as_a_whole_with_run_first(found: FoundSet) -> 
     )
 
 
+@pytest.mark.spec("TR-Q1.2")
+@pytest.mark.parametrize("columns", [50, 60, 80, 93])
+def test_a_narrow_terminal_shows_places_below_their_subjects(found: FoundSet, columns: int) -> None:
+    forged = effect("run", f"echo {'x' * 90} {' ' * 60}  connect  https://a.b", "z", CONFIG, 9)
+    lines = render_question(
+        found, Standing("new", added=(*EFFECTS, forged)), columns=columns
+    ).splitlines()
+    assert all(len(line) <= columns for line in lines)
+    effects = lines[next(at for at, line in enumerate(lines) if line.startswith("  run")) : -1]
+    assert effects[1].strip() == "server `time`, fastagent.config.yaml:4"
+    kinds = [line.split()[0] for line in effects if not line.startswith(" " * 11)]
+    assert kinds[:2] == ["run", "send"]
+    assert "connect" not in kinds
+
+
 @pytest.mark.spec("TR-F4.1b")
 def test_the_owner_of_strange_files_is_named(found: FoundSet) -> None:
     text = render_question(replace(found, owner="eve"), Standing("new", added=EFFECTS))
@@ -97,6 +112,19 @@ def test_a_changed_set_shows_the_difference_alone(found: FoundSet) -> None:
     assert "`builder`" in lines[3]
     assert "tickets" not in "".join(lines)
     assert lines[-1] == "Yours? `fast-agent trust --own` stops asking here"
+
+
+@pytest.mark.spec("TR-Q2.3")
+def test_a_program_whose_files_changed_is_shown_once_with_them(found: FoundSet) -> None:
+    before = replace(EFFECTS[1], files={"a.py": "1", "b.py": "1", "d.py": "1"})
+    now = replace(EFFECTS[1], files={"a.py": "1", "b.py": "2", "c.py": "1"})
+    standing = Standing("changed", added=(now,), gone=(before,), since=date(2026, 5, 3))
+    assert render_question(found, standing).splitlines()[1:5] == [
+        f"~ run      {'uvx mcp-server-time==2026.1.1':<43} server `time`, {CONFIG}:4",
+        "           ! b.py changed",
+        "           ! c.py is new",
+        "           ! d.py is no longer among its files",
+    ]
 
 
 @pytest.mark.spec("TR-Q1.2")

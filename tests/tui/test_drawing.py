@@ -57,6 +57,24 @@ def test_tables_fit_the_width_or_become_records() -> None:
         assert f"h{number}: value-{number}" in records
 
 
+def test_columns_keep_their_sides() -> None:
+    table = "| n | mid | what |\n|---:|:-:|---|\n| 5 | x | a |\n| 1,250 | yyyyy | b |\n"
+    assert drawn(table, 40)[2:] == ["    5    x    a", "1,250  yyyyy  b"]
+
+
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [
+        ("1. a\n   - b\n   - c\n2. d", ["1. a", "   • b", "   • c", "2. d"]),
+        ("- a\n\n  b", ["• a", "", "  b"]),
+        ("- a\n  ```\n  code\n  ```\n- b", ["• a", "  code", "• b"]),
+        ("a\n\n- b", ["a", "", "• b"]),
+    ],
+)
+def test_a_tight_list_has_no_blank_rows(source: str, rows: list[str]) -> None:
+    assert drawn(source, 40) == rows
+
+
 @pytest.mark.spec("T-L4.1")
 def test_a_link_shows_its_text_and_its_address() -> None:
     assert drawn("see [here](https://example.org/x) now", 80) == [

@@ -344,7 +344,8 @@ class Connection:
         wanted = session.refused_authorization
         if wanted is not None and status in (401, 403):
             return ToolError(wanted.message, hint=wanted.hint)
-        return ToolError(f"server `{self.name}`: `{method}` {refused.text}")
+        text = f"server `{self.name}`: `{method}` {refused.text}"
+        return ToolError(text, hint=refused.hint)
 
     @staticmethod
     async def _send(

@@ -522,6 +522,11 @@ class WatchedStream:
         return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
 
 
+_NO_WAY_BACK = "no back-channel"
+"""What the reference server answers where a tool of it asks in the way of the handshake protocols."""
+
+_ASKS_AS_BEFORE = "it asks as servers did before 2026-07-28: `protocol: legacy` lets it"
+
 _UNREADABLE = "Failed to parse"
 """How transports report an answer they cannot read, with the code of a parse error."""
 
@@ -534,11 +539,13 @@ class Refusal:
         text: The end of a sentence that starts with the method.
         closed: The connection may have ended.
         addresses: Addresses a person has to open before the request can be served.
+        hint: What may help; None where nothing is known to.
     """
 
     text: str
     closed: bool = False
     addresses: tuple[ElicitRequestURLParams, ...] = ()
+    hint: str | None = None
 
 
 def refusal(problem: Exception) -> Refusal | None:
@@ -553,6 +560,7 @@ def refusal(problem: Exception) -> Refusal | None:
                 f"{'got no answer' if closed else 'was refused'}: {one_line(problem.message)}",
                 closed=closed,
                 addresses=_addresses(problem),
+                hint=_ASKS_AS_BEFORE if _NO_WAY_BACK in problem.message else None,
             )
         case ValidationError():
             return Refusal("was answered outside the protocol")

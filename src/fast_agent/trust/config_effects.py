@@ -164,7 +164,8 @@ class _Layer:
         if isinstance(url, str) and not is_own_address(name, url):
             site, keys = self.site(f"{name}.base_url"), (name, "base_url")
             yield from site.connection(url, keys)
-            yield site.effect("send", f"your {provider.label} key to {shown}", keys)
+            whose = f"`{name}`" if name == "generic" else provider.label
+            yield site.effect("send", f"your {whose} key to {shown}", keys)
         if isinstance(key, str):
             site, keys = self.site(f"{name}.api_key"), (name, "api_key")
             if variables_in(key):

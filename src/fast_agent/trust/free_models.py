@@ -35,20 +35,20 @@ def has_key(provider: str, given: Given) -> bool:
     return not facts.key_required and given_address(provider, given) is not None
 
 
-def host_without_key(provider: str, given: Given) -> str | None:
-    """Return the host of a provider that needs no key, where the person has none for it.
+def address_without_key(provider: str, given: Given) -> str | None:
+    """Return the address of a provider that needs no key, where the person has none for it.
 
     Args:
         provider: A provider of the table, an offline model, or `local`.
         given: What the person gave.
 
     Returns:
-        The host; None for every other model, which is free to talk to.
+        The address; None for every other model, which is free to talk to.
     """
     facts = PROVIDERS.get(provider)
     if facts is None or facts.key_required or not facts.hosts or has_key(provider, given):
         return None
-    return facts.hosts[0]
+    return facts.default_base_url or f"https://{facts.hosts[0]}"
 
 
 def only_talks(text: str, context: Context) -> bool:
@@ -66,7 +66,7 @@ def only_talks(text: str, context: Context) -> bool:
             and parsed.options.path is None
             and parsed.options.file is None
             and not (parsed.params.web_search or parsed.params.web_fetch)
-            and host_without_key(parsed.provider, context.given) is None
+            and address_without_key(parsed.provider, context.given) is None
         )
         context.talking[text] = known
     return known

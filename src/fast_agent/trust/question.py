@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, runtime_checkable
@@ -30,12 +31,19 @@ Reply: TypeAlias = Literal["always", "once", "no"]
 MAX_LINES: Final = 40
 """Maximum number of effects shown before a count."""
 
-CHOICES: Final = (
-    "Let it?  y yes, until any of this changes   o only now   v view the files   n no (default)"
+_QUESTION: Final = "Let it?"
+_CHOICES: Final = (
+    "y yes, until any of this changes",
+    "o only now",
+    "v view the files",
+    "n no (default)",
 )
 
+_INDENT: Final = " " * 11
 _NARROW: Final = 43
 _WIDE: Final = 72
+_MARKS: Final = (" ", "+", "-", "~")
+_USUAL_COLUMNS: Final = 80
 
 
 @runtime_checkable
@@ -63,7 +71,7 @@ class Asker(Protocol):
         ...
 
 
-def render_question(found: FoundSet, standing: Standing) -> str:
+def render_question(found: FoundSet, standing: Standing, *, columns: int | None = None) -> str:
     """Write what is asked, without the choices.
 
     A set that is new shows all its effects; one that changed only the difference.
@@ -71,6 +79,7 @@ def render_question(found: FoundSet, standing: Standing) -> str:
     Args:
         found: The set.
         standing: How it stands to its approval.
+        columns: Width of the terminal; None does not wrap lines.
     """
     shown = shown_root(found.root)
     if standing.since is None:
@@ -83,36 +92,46 @@ def render_question(found: FoundSet, standing: Standing) -> str:
                 "acts on nothing of this machine, and its agents answer."
                 " Approved, their turns may make more than 50 model requests."
             )
-        lines = [f"`{shown}` {wants}{owner}", *effect_lines(standing.added)]
+        lines = [f"`{shown}` {wants}{owner}", *effect_lines(standing.added, columns=columns)]
     else:
         on = f"{standing.since.day} {standing.since:%B}"
-        lines = [f"`{shown}` changed since {on}:", *_difference(found, standing)]
+        lines = [f"`{shown}` changed since {on}:", *_difference(found, standing, columns)]
     talking = _talking(found)
     if talking:
         lines.append(talking)
     if standing.since is not None and not found.is_remote:
         lines.append("Yours? `fast-agent trust --own` stops asking here")
-    return "".join(f"{visible(line)}\n" for line in lines)
+    return "".join(f"{one}\n" for line in lines for one in _wrapped(visible(line), columns))
 
 
-def effect_lines(effects: Iterable[Effect], mark: str = " ") -> list[str]:
+def effect_lines(
+    effects: Iterable[Effect], mark: str = " ", *, columns: int | None = None
+) -> list[str]:
     """Write effects as lines in columns, `run` first; after 40 a count.
 
     Args:
         effects: The effects.
         mark: The character in front: `+` for what is new, `-` for what is gone.
+        columns: Width of the terminal: where a line is wider, places stand below the subjects.
     """
     ordered = sorted(effects, key=lambda one: EFFECT_KINDS.index(one.kind))
     width = max((len(one.subject) for one in ordered if len(one.subject) <= _WIDE), default=0)
-    lines: list[str] = []
+    width = max(width, _NARROW)
+    rows: list[tuple[str, str, Effect]] = []
     before = None
     for effect in ordered[:MAX_LINES]:
         kind = effect.kind if effect.kind != before else ""
         before = effect.kind
         place = f"{effect.holder}, {effect.place}"
-        lines.append(f"{mark} {kind:<8} {effect.subject:<{max(width, _NARROW)}} {place}")
+        rows.append((f"{mark} {kind:<8} {effect.subject:<{width}}", place, effect))
+    below = columns is not None and any(
+        len(head) + 1 + len(place) > columns for head, place, _ in rows
+    )
+    lines: list[str] = []
+    for head, place, effect in rows:
+        lines += [head.rstrip(), f"{_INDENT}{place}"] if below else [f"{head} {place}"]
         notes = (*effect.notes, *(() if effect.refusal is None else (effect.refusal,)))
-        lines += [f"{'':<11}! {note}" for note in dict.fromkeys(notes)]
+        lines += [f"{_INDENT}! {note}" for note in dict.fromkeys(notes)]
     rest = len(ordered) - MAX_LINES
     if rest > 0:
         lines.append(f"  and {rest} more; `fast-agent trust --format json` lists all")
@@ -232,10 +251,14 @@ class TerminalAsker:
 
     def __call__(self, found: FoundSet, standing: Standing) -> Reply:
         """Ask about one set. Keys typed before the question was shown never answer it."""
-        self._sink.write(render_question(found, standing))
+        columns = _columns(self._sink)
+        choices = f"{_QUESTION}  {'   '.join(_CHOICES)}"
+        if len(choices) + 2 >= columns:
+            choices = "\n  ".join((_QUESTION, *_CHOICES))
+        self._sink.write(render_question(found, standing, columns=columns))
         while True:
             self._forget_typed()
-            self._sink.write(f"{CHOICES} ")
+            self._sink.write(f"{choices} ")
             self._sink.flush()
             answer = self._source.readline().strip().lower()
             if answer != "v":
@@ -283,12 +306,47 @@ def shown_root(root: Path) -> str:
     return str(root)
 
 
-def _difference(found: FoundSet, standing: Standing) -> Iterator[str]:
-    yield from effect_lines(standing.added, "+")
-    yield from effect_lines(standing.gone, "-")
+def _difference(found: FoundSet, standing: Standing, columns: int | None) -> Iterator[str]:
+    before = {_without_files(effect): effect for effect in standing.gone}
+    same = {_without_files(effect) for effect in standing.added} & before.keys()
+    added = [one for one in standing.added if _without_files(one) not in same]
+    gone = [one for one in standing.gone if _without_files(one) not in same]
+    changed = [
+        replace(one, notes=(*one.notes, *_changed_files(before[_without_files(one)], one)))
+        for one in standing.added
+        if _without_files(one) in same
+    ]
+    for effects, mark in ((added, "+"), (gone, "-"), (changed, "~")):
+        yield from effect_lines(effects, mark, columns=columns)
     for path in standing.rewritten:
         names = dict.fromkeys(str(one.holder) for one in found.effects if one.path == path)
         yield f"~ {'text':<8} {path:<{_NARROW}} {', '.join(names)}".rstrip()
+
+
+def _without_files(effect: Effect) -> Effect:
+    return replace(effect, files={})
+
+
+def _changed_files(before: Effect, now: Effect) -> Iterator[str]:
+    for name in sorted(before.files.keys() | now.files.keys()):
+        if name not in before.files:
+            yield f"{name} is new"
+        elif name not in now.files:
+            yield f"{name} is no longer among its files"
+        elif before.files[name] != now.files[name]:
+            yield f"{name} changed"
+
+
+def _wrapped(line: str, columns: int | None) -> list[str]:
+    """Wrap a line at words, indented below an effect: what it says never looks like another."""
+    if columns is None or len(line) <= columns:
+        return [line]
+    import textwrap
+
+    indent = _INDENT if line[:1] in _MARKS else ""
+    return textwrap.wrap(
+        line, max(columns, 40), subsequent_indent=indent, break_on_hyphens=False, tabsize=1
+    )
 
 
 def _talking(found: FoundSet) -> str | None:
@@ -313,6 +371,15 @@ def _text_of(file: Path) -> str | None:
             return opened.read(256 << 10).decode("utf-8", "replace")
     except OSError:
         return None
+
+
+def _columns(stream: TextIO) -> int:
+    import os
+
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
+    except (OSError, ValueError):
+        return _USUAL_COLUMNS
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -22,7 +22,7 @@ from fast_agent.text.redaction import (
 from fast_agent.trust.address import address_of
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES
 from fast_agent.trust.effect import ANY_PAGE, MODEL_FILE, Effect, no_files
-from fast_agent.trust.free_models import host_without_key, only_talks
+from fast_agent.trust.free_models import address_without_key, only_talks
 from fast_agent.trust.origin import end_of, looks_secret
 from fast_agent.trust.programs import Program, command_line, examine_program
 
@@ -315,9 +315,9 @@ class Site:
             yield from self._at(directory).reads(options.file, keys)
         if parsed.params.web_search or parsed.params.web_fetch:
             yield self.effect("connect", ANY_PAGE, keys, near=text)
-        host = host_without_key(parsed.provider, self.context.given)
-        if host is not None and parsed.endpoint is None:
-            yield self.connect(address_of(f"https://{host}"), keys, near=text)
+        address = address_without_key(parsed.provider, self.context.given)
+        if address is not None and parsed.endpoint is None:
+            yield self.connect(address_of(address), keys, near=text)
 
     def _unread_model(self, text: str, keys: Keys, directory: Path) -> Iterator[Effect]:
         """Look at the query of a spec that cannot be read before its variables have values."""

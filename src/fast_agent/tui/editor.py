@@ -356,10 +356,7 @@ class Editor:
             case "newline":
                 buffer.insert_text("\n")
             case "complete":
-                if buffer.complete_state is not None:
-                    buffer.complete_next()
-                else:
-                    buffer.start_completion(insert_common_part=True)
+                self._complete()
             case "mode":
                 if buffer.complete_state is not None:
                     buffer.complete_previous()
@@ -373,6 +370,15 @@ class Editor:
                 self._search = _Search()
             case _:
                 pass
+
+    def _complete(self) -> None:
+        state = self.buffer.complete_state
+        if state is None:
+            self.buffer.start_completion(insert_common_part=True)
+            return
+        self.buffer.complete_next()
+        if len(state.completions) == 1:  # nothing is left to choose: Enter sends the text
+            self.buffer.complete_state = None
 
     def leave_insertion(self) -> bool:
         """Leave the insert mode of vi; returns whether it was left."""

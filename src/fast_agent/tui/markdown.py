@@ -178,15 +178,15 @@ class MarkdownRenderer:
     ) -> Iterator[str]:
         """Draw blocks that follow each other, with a blank row between paragraphs."""
         place = 0
-        drawn = False
+        is_tight = True  # nothing is above the first
         while place < len(tokens):
             end = _end_of(tokens, place)
             lines = self._block(tokens[place : end + 1], columns, first_number)
             if lines:
-                if drawn and not tokens[place].hidden:
+                if not is_tight and not tokens[place].hidden:
                     yield ""
                 yield from lines
-                drawn = True
+                is_tight = tokens[place].hidden
             place = end + 1
 
     def _block(self, tokens: Sequence[Token], columns: int, first_number: int | None) -> list[str]:
@@ -257,14 +257,15 @@ class MarkdownRenderer:
         """Draw a table; one with too many columns for the width becomes records."""
         rows = [[" ".join(self._inline(cell, None)) for cell in row] for row in _cells(tokens)]
         header, *body = rows
+        sides = [_side(token) for token in tokens if token.type == "th_open"]
         widths = self.table_widths(rows[: TABLE_ROWS + 1])
         if widths is None:
             return list(self._records(header, body))
         ruled = "  ".join(self.theme.sign("rule") * one for one in widths)
-        lines = self.table_row([self.theme.strong.over(cell) for cell in header], widths)
+        lines = self.table_row([self.theme.strong.over(cell) for cell in header], widths, sides)
         lines.append(self.theme.dim(ruled))
         for row in body:
-            lines += self.table_row(row, widths)
+            lines += self.table_row(row, widths, sides)
         return lines
 
     def table_widths(self, rows: Sequence[Sequence[str]]) -> list[int] | None:
@@ -281,15 +282,18 @@ class MarkdownRenderer:
             widths[at] = max(_MIN_CELL, second, widest - over) if widest > second else widest - 1
         return widths
 
-    def table_row(self, row: Sequence[str], widths: Sequence[int]) -> list[str]:
-        """Draw a row, each cell wrapped to its width."""
+    def table_row(
+        self, row: Sequence[str], widths: Sequence[int], sides: Sequence[str]
+    ) -> list[str]:
+        """Draw a row, each cell wrapped to its width and at its side of the column."""
         cells = [wrap(cell, one) for cell, one in zip(row, widths, strict=True)]
         most = max(len(cell) for cell in cells)
         lines: list[str] = []
         for index in range(most):
             parts = [cell[index] if index < len(cell) else "" for cell in cells]
             padded = [
-                part + " " * (one - width(part)) for part, one in zip(parts, widths, strict=True)
+                _at_side(part, one - width(part), side)
+                for part, one, side in zip(parts, widths, sides, strict=True)
             ]
             lines.append("  ".join(padded).rstrip(" "))
         return lines
@@ -414,6 +418,16 @@ def _end_of(tokens: Sequence[Token], place: int) -> int:
         if depth <= 0:
             return at
     return len(tokens) - 1
+
+
+def _side(token: Token) -> str:
+    """Return the side that the row below the header of a table asks for: left, right or center."""
+    return str(token.attrGet("style") or "").rpartition(":")[2]
+
+
+def _at_side(text: str, blanks: int, side: str) -> str:
+    before = {"right": blanks, "center": blanks // 2}.get(side, 0)
+    return " " * before + text + " " * (blanks - before)
 
 
 def _cells(tokens: Sequence[Token]) -> Iterator[list[Token]]:
