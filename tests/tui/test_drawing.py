@@ -57,6 +57,16 @@ def test_tables_fit_the_width_or_become_records() -> None:
         assert f"h{number}: value-{number}" in records
 
 
+@pytest.mark.spec("T-A1.4")
+def test_tables_are_sentences_where_they_are_read_aloud() -> None:
+    table = "| name | n | note |\n|---|--:|---|\n| a | 5 | **x** |\n| b | | y |\n\n---\n"
+    theme = Theme(styled=False, ascii_only=True, is_spoken=True)
+    assert MarkdownRenderer(80, theme).render(table) == [
+        "name: a; n: 5; note: x.",
+        "name: b; note: y.",
+    ]
+
+
 def test_columns_keep_their_sides() -> None:
     table = "| n | mid | what |\n|---:|:-:|---|\n| 5 | x | a |\n| 1,250 | yyyyy | b |\n"
     assert drawn(table, 40)[2:] == ["    5    x    a", "1,250  yyyyy  b"]

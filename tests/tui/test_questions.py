@@ -68,6 +68,47 @@ async def test_text_of_a_server_is_named_as_its_own(monkeypatch: pytest.MonkeyPa
     assert opened == []
 
 
+@pytest.mark.anyio
+@pytest.mark.spec("T-P6.2")
+async def test_a_form_marks_defaults_and_says_what_an_empty_answer_means() -> None:
+    fields = {
+        "days": {"type": "integer", "default": 3},
+        "kind": {"enum": ["train", "plane"], "default": "plane"},
+        "window": {"type": "boolean", "default": False},
+        "meal": {"type": "boolean"},
+        "note": {"type": "string"},
+    }
+    questions = Questions(lambda: None, lambda: 0.0)
+    request = HumanRequest(
+        message="Where?",
+        agent_name="ann",
+        server_name="desk",
+        schema={"type": "object", "properties": fields, "required": ["days", "meal"]},
+    )
+    seen: list[str | None] = []
+    async with anyio.create_task_group() as tasks:
+
+        async def asked() -> None:
+            answer = await TerminalUser(questions, _Origins()).ask(request)
+            assert answer.content == {"days": 3, "kind": "plane", "window": False, "meal": True}
+
+        tasks.start_soon(asked)
+        for _ in fields:
+            await anyio.wait_all_tasks_blocked()
+            question = questions.current
+            assert question is not None
+            if question.parse is not None:
+                seen.append(question.lines[-1])
+                question.settle(question.parse(""))
+                continue
+            at = question.selected
+            seen.append(None if at is None else question.choices[at].label)
+            choice = question.choice_of("y") if at is None else question.choices[at]
+            assert choice is not None
+            question.settle(choice.value)
+    assert seen == ["(integer, empty for 3)", "plane", "no", None, "(string, may be empty)"]
+
+
 @pytest.mark.spec("T-P6.5")
 @pytest.mark.parametrize(("key", "answer"), [("y", "says from the model"), ("n", "turned down")])
 def test_sampling_is_shown_like_a_permission(project: Path, key: str, answer: str) -> None:

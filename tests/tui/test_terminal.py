@@ -677,7 +677,19 @@ def test_colours_are_left_out(project: Path) -> None:
         assert not re.search(rb"\x1b\[[0-9;]*(3[0-7]|9[0-7])m", terminal.raw)
 
 
-@pytest.mark.spec("T-A1.1", "T-A1.2", "T-A1.3")
+@pytest.mark.spec("T-A1.5")
+def test_plain_mode_says_what_is_at_work(project: Path) -> None:
+    with Terminal(*PASS, "--shell", "--plain", rows=60) as terminal:
+        terminal.wait_for(READY)
+        terminal.line('***CALL_TOOL execute {"command": "sleep 30; echo never"}')
+        terminal.wait_for("permission required:")
+        terminal.line("1")
+        terminal.wait_for("at work for ", " s: execute")
+        terminal.line("/stop")
+        terminal.wait_for("stopped")
+
+
+@pytest.mark.spec("T-A1.1", "T-A1.2", "T-A1.3", "T-A1.4")
 @pytest.mark.parametrize("way", ["flag", "variable", "dumb"])
 def test_plain_mode(project: Path, way: str) -> None:
     environ = {"variable": {"FAST_AGENT_PLAIN": "1"}, "dumb": {"TERM": "dumb"}}.get(way, {})
@@ -688,13 +700,14 @@ def test_plain_mode(project: Path, way: str) -> None:
         terminal.line("say **hello**")
         terminal.wait_for("you:", "agent:", "say hello", " out")
         terminal.line(call)
-        terminal.wait_for("question: agent `agent` asks to call `execute`", "1. yes", "4. no")
+        asked = "permission required: agent `agent` asks to call `execute`"
+        terminal.wait_for(asked, "1. yes", "4. no")
         assert not (project / "file").exists()
         terminal.line("9")
         terminal.wait_for("answer with a number from 1 to 5")
         terminal.send("1\r")
         terminal.wait_until((project / "file").exists, "the file")
-        terminal.wait_for("+ execute")
+        terminal.wait_for("tool: execute echo made > file")
         terminal.line("/exit")
         assert terminal.wait() == 0
         assert b"\x1b" not in terminal.raw

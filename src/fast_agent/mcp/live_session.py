@@ -523,7 +523,7 @@ class WatchedStream:
 
 
 _NO_WAY_BACK = "no back-channel"
-"""What the reference server answers where a tool of it asks in the way of the handshake protocols."""
+"""What the reference server says where a tool asks as in the handshake protocols."""
 
 _ASKS_AS_BEFORE = "it asks as servers did before 2026-07-28: `protocol: legacy` lets it"
 

@@ -178,7 +178,6 @@ class Activity:
         clock: A clock that only goes forward, in seconds.
         columns: Gives the columns of the terminal.
         motion: Returns whether the spinner moves.
-        is_plain: Whether there are no live rows, so that each step of a plan or vote is a line.
 
     Attributes:
         last: The last call.
@@ -192,9 +191,7 @@ class Activity:
         columns: Callable[[], int],
         *,
         motion: Callable[[], bool] = lambda: True,
-        is_plain: bool = False,
     ) -> None:
-        self._is_plain = is_plain
         self._boards: dict[str, _Checklist | _Votes] = {}
         self._theme = theme
         self._clock = clock
@@ -269,6 +266,10 @@ class Activity:
             case _:
                 pass
         return []
+
+    def labels(self) -> list[str]:
+        """Return what is at work below the turn, by name."""
+        return [work.label for work in self._tree()]
 
     def agents(self) -> list[str]:
         """Return the agents that are at work below the turn, as its rows name them."""
@@ -376,7 +377,8 @@ class Activity:
         origin, theme = event.origin, self._theme
         if self._is_hidden(origin):
             return []
-        board = None if self._is_plain else _BOARDS.get(event.kind)
+        # Nothing is drawn again where it is read aloud, so each step of a plan or vote is a line.
+        board = None if theme.is_spoken else _BOARDS.get(event.kind)
         if board is not None:
             self._boards.setdefault(origin.turn_id, board()).take(event.kind, event.facts)
             return []
@@ -479,6 +481,8 @@ class Activity:
     def _finished(self, work: _Work, text: str, *, failed: bool) -> list[str]:
         theme = self._theme
         sign = theme.error(theme.sign("failed")) if failed else theme.good(theme.sign("done"))
+        if theme.is_spoken:
+            sign = f"{'agent' if work.is_agent else 'tool'}{' failed' if failed else ''}:"
         lines = [line for line in text.split("\n") if line.strip()]
         if not failed and text.startswith("--- "):
             lines = [change_counts(lines)]
@@ -564,8 +568,8 @@ def one_line(text: str) -> str:
 
 
 def seconds(spent: float) -> str:
-    """Return a time for people."""
-    if spent < 10:
+    """Return a time for people; one of whole seconds has no tenths."""
+    if spent < 10 and not isinstance(spent, int):
         return f"{spent:.1f} s"
     whole = int(spent)
     return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"

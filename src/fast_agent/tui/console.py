@@ -29,7 +29,7 @@ from fast_agent.commands.table import COMMANDS, is_command, run_command
 from fast_agent.config.home import home_directory
 from fast_agent.config.tui import NO_TUI
 from fast_agent.errors import CardError, FastAgentError, RunError, os_reason
-from fast_agent.tui.activity import Activity, one_line
+from fast_agent.tui.activity import Activity, one_line, seconds
 from fast_agent.tui.attachments import attached_files, with_attachments
 from fast_agent.tui.editor import Editor
 from fast_agent.tui.keyboard import Focus, cooked_terminal, interrupts_passed, suspend
@@ -86,6 +86,8 @@ log = getLogger(__name__)
 SIGNS: Final = frozenset({"/", "@", "#"})
 """What a line starts with that may be a command."""
 _TICK_SECONDS: Final = 0.25
+_SAY_SECONDS: Final = 10
+"""Seconds without a line after which plain mode says what is at work."""
 
 
 class Console:
@@ -157,7 +159,6 @@ class Console:
             clock,
             lambda: screen.size[0],
             motion=lambda: self.settings.motion,
-            is_plain=is_plain,
         )
         self._live_rows = live_rows(self)
         self.keys, self.key_problems = bound_keys(settings.bind)
@@ -168,6 +169,7 @@ class Console:
         self.restarts = False
         self.warm_model: Callable[[], None] | None = None
         self._settles = False
+        self._written = 0
         self._warmed: anyio.Event | None = None
         self.importing: Callable[[Callable[[], None]], None] = _call
         self.new_session: Callable[[], Awaitable[Session]] | None = None
@@ -183,9 +185,7 @@ class Console:
         self._start_due = anyio.Event()
         self.opened: ConversationController | None = None
         self.commands: Mapping[str, Command] = COMMANDS
-        self._lines = TurnLines(
-            self.scroll, theme, self.activity, clock, lambda: self.settings, is_plain=is_plain
-        )
+        self._lines = TurnLines(self.scroll, theme, self.activity, clock, lambda: self.settings)
         self._away = False
         self._held: list[str] = []
         self.draft: Draft | None = None
@@ -263,6 +263,7 @@ class Console:
             self._plain_scope = tasks.cancel_scope
             tasks.start_soon(self.scroll.run)
             tasks.start_soon(self._work)
+            tasks.start_soon(self._say_what_works)
             tasks.start_soon(self._start_tasks, tasks)
             try:
                 while not self._leaving:
@@ -276,6 +277,19 @@ class Console:
             finally:
                 self._leaving = True
                 tasks.cancel_scope.cancel()
+
+    async def _say_what_works(self) -> None:
+        """Say in plain mode what is at work, where nothing else was said for a while."""
+        said = -1
+        while True:
+            await anyio.sleep(_SAY_SECONDS)
+            turn = self.turn
+            if turn is not None and said == self._written and self.questions.current is None:
+                spent = seconds(int(self.clock() - turn.started))
+                what = ", ".join(self.activity.labels()) or shown(turn.agent)
+                self.scroll.add_lines([f"at work for {spent}: {what}"], "work")
+                await self.scroll.drained()
+            said = self._written
 
     def _take_plainly(self, line: str) -> None:
         question = self.questions.current
@@ -725,6 +739,7 @@ class Console:
         self._commit(())
 
     def _commit(self, lines: Sequence[str]) -> None:
+        self._written += len(lines)
         self._keep_queue()  # what is shown as queued outlives a crash
         if self._away:
             self._held += lines

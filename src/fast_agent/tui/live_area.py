@@ -180,6 +180,11 @@ class LiveArea:
         if turn.stopping:
             return (f"stopping{theme.sign('more')}",)
         spent = seconds(int(self._console.clock() - turn.started))
+        question = self._console.questions.current
+        if question is not None:
+            enter = f"{theme.sign('queue')} answer, " if question.parse is not None else ""
+            dismiss = f"{theme.sign('stop')} dismiss"
+            return f"{spent} {enter}{dismiss}", dismiss
         stop = f"{theme.sign('stop')} stop"
         if self._console.editor.is_empty:
             return f"{spent} {stop}", stop

@@ -210,7 +210,7 @@ class MarkdownRenderer:
                 return [bar + self.theme.quote.over(row) for row in inner]
             case "table_open":
                 return self.table(tokens)
-            case "hr":
+            case "hr" if not self.theme.is_spoken:
                 return [self.theme.dim(self.theme.sign("rule") * columns)]
             case "html_block":
                 lines = visible_rows(token.content.rstrip("\n"))
@@ -257,6 +257,8 @@ class MarkdownRenderer:
         """Draw a table; one with too many columns for the width becomes records."""
         rows = [[" ".join(self._inline(cell, None)) for cell in row] for row in _cells(tokens)]
         header, *body = rows
+        if self.theme.is_spoken:
+            return [row for cells in body for row in wrap(_sentence(header, cells), self.columns)]
         sides = [_side(token) for token in tokens if token.type == "th_open"]
         widths = self.table_widths(rows[: TABLE_ROWS + 1])
         if widths is None:
@@ -418,6 +420,12 @@ def _end_of(tokens: Sequence[Token], place: int) -> int:
         if depth <= 0:
             return at
     return len(tokens) - 1
+
+
+def _sentence(header: Sequence[str], cells: Sequence[str]) -> str:
+    """Return a row of a table as it is read aloud; empty cells are left out."""
+    pairs = zip(header, cells, strict=True)
+    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell) + "."
 
 
 def _side(token: Token) -> str:

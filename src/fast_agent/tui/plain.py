@@ -66,10 +66,12 @@ class LineReader:
 
 def question_lines(question: Question) -> list[str]:
     """Return a question as lines, its choices numbered."""
-    lines = [f"question: {question.title}", *question.lines]
+    lines = [f"{question.kind}: {question.title}", *question.lines]
     lines += [f"{number}. {choice.label}" for number, choice in enumerate(question.choices, 1)]
     if question.choices:
-        lines.append(f"answer with a number from 1 to {len(question.choices)}, or /cancel")
+        at = question.selected
+        empty = "" if at is None else f", empty for {question.choices[at].label}"
+        lines.append(f"answer with a number from 1 to {len(question.choices)}{empty}, or /cancel")
     return lines
 
 
@@ -80,7 +82,8 @@ def answer(question: Question, line: str) -> str | None:
         question.dismiss()
         return None
     if question.choices:
-        choice = question.choice_of(text)
+        at = question.selected
+        choice = question.choice_of(text) if text or at is None else question.choices[at]
         if choice is None:
             return f"answer with a number from 1 to {len(question.choices)}"
         question.settle(choice.value)

@@ -69,8 +69,9 @@ class Question:
         choices: The answers; none where it is answered by text.
         parse: Parses a text; raises ToolError if it is invalid. None where there are choices.
         secret: Whether the text is not shown and not kept.
-        default: The text an empty answer means, or None.
         is_diff: Whether the lines are a unified diff.
+        selected: The place of the choice that Enter takes; None before one was chosen.
+        kind: What it is called where it is read aloud.
 
     Attributes:
         answer: The answer, once `done` is set; None where it was dismissed.
@@ -82,12 +83,12 @@ class Question:
     choices: list[Choice] = field(default_factory=list["Choice"])
     parse: Callable[[str], JsonValue] | None = None
     secret: bool = False
-    default: str | None = None
     is_diff: bool = False
     problem: str = ""
     shown_at: float | None = None
     first_line: int = 0
     selected: int | None = None
+    kind: str = "question"
     answer: JsonValue = None
     dismissed: bool = False
     done: anyio.Event = field(default_factory=anyio.Event)
@@ -145,7 +146,8 @@ class Question:
             rows.append(theme.chosen(text) if chosen else text if armed else theme.dim(text))
         if self.choices:
             keys = f"answer with 1-{len(self.choices)}" if armed else "wait"
-            rows.append(theme.dim(clip(f"  {keys}, Esc dismisses", columns)))
+            marked = ", Enter takes the marked one" if self.selected is not None else ""
+            rows.append(theme.dim(clip(f"  {keys}{marked}, Esc dismisses", columns)))
         return rows
 
 
@@ -324,7 +326,8 @@ class TerminalPermission:
             Choice("s", f"yes, in this session: every answer for {shown(server)}", "session"),
             Choice("n", "no", "no"),
         ]
-        chosen = await self._questions.ask(Question(title, _sampling_lines(request), choices))
+        question = Question(title, _sampling_lines(request), choices, kind="permission required")
+        chosen = await self._questions.ask(question)
         if chosen == "session":
             self.allowed.add(key)
         return chosen in {"once", "session"}
@@ -402,7 +405,8 @@ class TerminalPermission:
             choices.append(Choice("a", f"always: {subject.said}", "always"))
         choices += [Choice("n", "no", "no"), Choice("w", "no, and say why", "why")]
         lines = _argument_lines(request, self._cwd)
-        return Question(title, lines, choices, is_diff=request.change is not None)
+        is_diff = request.change is not None
+        return Question(title, lines, choices, is_diff=is_diff, kind="permission required")
 
     def _resolve(self, path: JsonValue) -> Path | None:
         if not isinstance(path, str) or not path.strip() or "\0" in path:
@@ -431,13 +435,16 @@ def _field_question(one: FormField, title: str, lines: list[str]) -> Question:
     described = f": {shown(one.description)}" if one.description else ""
     about.append(f"{shown(one.label)}{described}")
     if one.kind != "array" and (one.choices or one.kind == "boolean"):
-        values = one.choices or ((True, "yes"), (False, "no"))
-        choices = [Choice("", shown(label), value) for value, label in values]
-        if one.default is not None:
-            about.append(f"default: {shown(str(one.default))}")
+        choices = [Choice("", shown(label), value) for value, label in one.choices] or [
+            Choice("y", "yes", True),
+            Choice("n", "no", False),
+        ]
+        values = [choice.value for choice in choices]
+        has_default = one.default is not None and one.default in values
+        selected = values.index(one.default) if has_default else None
         if not one.required:
             choices.append(Choice("", "leave it out", _LEFT_OUT))
-        return Question(title, about, choices)
+        return Question(title, about, choices, selected=selected)
 
     def parse(text: str) -> JsonValue:
         if text.strip() == "/decline":
@@ -453,8 +460,9 @@ def _field_question(one: FormField, title: str, lines: list[str]) -> Question:
     for number, (_, label) in enumerate(one.choices, 1):
         about.append(f"{number} {shown(label)}")
     kind = "numbers with commas" if one.kind == "array" else one.kind
-    empty = f", empty for {one.default}" if one.default is not None else ""
-    about.append(f"({kind}{shown(empty)}{'' if one.required else ', may be empty'})")
+    empty = "" if one.required else ", may be empty"
+    empty = f", empty for {one.default}" if one.default is not None else empty
+    about.append(f"({kind}{shown(empty)})")
     return Question(title, about, parse=parse, secret=one.schema.get("format") == "password")
 
 

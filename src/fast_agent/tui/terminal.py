@@ -306,7 +306,7 @@ def _new_console(
     encoding = locale.getencoding()
     theme = Theme.of_environment(os.environ, encoding=encoding, name=settings.theme)
     if is_plain:
-        theme = Theme(styled=False, ascii_only=True)
+        theme = Theme(styled=False, ascii_only=True, is_spoken=True)
     home = home_directory(os.environ)
     history = PromptHistory(home / HISTORY_FILE, str(program.workspace))
     screen = (PlainScreen if is_plain else Screen)(1, terminal_size)

@@ -64,6 +64,8 @@ class Theme:
         name: The theme; `auto` and `ansi` draw in the sixteen colours of the terminal.
         depth: How many colours the terminal has: 16, 256 or 2^24.
         links: Whether the terminal is known to open links that are given to it.
+        is_spoken: Whether a screen reader reads it aloud: labels and sentences stand for signs,
+            rules and columns.
     """
 
     def __init__(
@@ -75,8 +77,10 @@ class Theme:
         name: ThemeName = "auto",
         depth: int = 16,
         links: bool = False,
+        is_spoken: bool = False,
     ) -> None:
         self.name = name
+        self.is_spoken = is_spoken
         self.links = links and styled
         self.depth = depth
         self._wants_color = color

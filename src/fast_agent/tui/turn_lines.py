@@ -47,7 +47,6 @@ class TurnLines:
         activity: The tools and agents at work.
         clock: A clock that only goes forward, in seconds.
         settings: How reasoning is shown; may change.
-        is_plain: Whether lines are written without rules.
     """
 
     def __init__(
@@ -57,15 +56,12 @@ class TurnLines:
         activity: Activity,
         clock: Callable[[], float],
         settings: Callable[[], TuiSettings],
-        *,
-        is_plain: bool,
     ) -> None:
         self._settings = settings
         self._scroll = scroll
         self._theme = theme
         self._activity = activity
         self._clock = clock
-        self._is_plain = is_plain
 
     def user(self, text: str, who: str) -> None:
         """Write what the user said."""
@@ -133,7 +129,7 @@ class TurnLines:
         self._scroll.add_lines([self._theme.dim(dot.join(facts))])
 
     def _ruled(self, label: str, size: int) -> str:
-        if self._is_plain:
+        if self._theme.is_spoken:
             return f"{label}:"
         rest = max(0, self._scroll.text_width - size - 1)
         return f"{label} {self._theme.dim(self._theme.sign('rule') * rest)}"
