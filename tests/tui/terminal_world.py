@@ -157,6 +157,12 @@ class Terminal:
             assert time.monotonic() < end, f"{what!r} never came:\n{shown}\n{self.raw[-2000:]!r}"
             assert not (self._ended and not is_so()), f"{what!r} never came:\n{shown}"
 
+    def wait_for_reader(self) -> None:
+        """Wait until lines are read: what is typed before never answers a question."""
+        self.wait_until(
+            lambda: bool(termios.tcgetattr(self.slave)[3] & termios.ICANON), "a reader of lines"
+        )
+
     def resize(self, columns: int, rows: int) -> None:
         """Make the terminal as large as this; a screen of pyte does not wrap its lines again."""
         with self._changed:

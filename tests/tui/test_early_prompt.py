@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import termios
 from typing import TYPE_CHECKING
 
 import pytest
@@ -108,9 +107,7 @@ def test_keys_typed_before_a_question_about_trust_never_answer_it(
     with Terminal(*PASS, columns=200) as terminal:
         terminal.send("y\ry\r")  # before the program runs at all
         terminal.wait_for("wants to act", "Let it?")
-        terminal.wait_until(
-            lambda: bool(termios.tcgetattr(terminal.slave)[3] & termios.ICANON), "a reader of lines"
-        )
+        terminal.wait_for_reader()
         terminal.send("\n")
         terminal.wait_for(" out")  # the lines are messages now
         terminal.wait_for_screen("agent ·")

@@ -711,6 +711,7 @@ def test_a_second_terminal_shows_the_session_and_offers_a_copy(project: Path, an
         terminal.wait_for(" out")
         with Terminal(*PASS, "--resume", columns=120) as second:
             second.wait_for("is in use by process", "say something", "Continue in a copy")
+            second.wait_for_reader()
             second.send(f"{answer}\r")
             if answer == "y":
                 second.wait_for("continues; 1 turn so far")
