@@ -140,3 +140,21 @@ def test_a_rewind_may_fork(project: Path) -> None:
         terminal.wait_for_screen("⑂ agent")
         terminal.line("/session list")
         terminal.wait_for("2 turns: first words", "1 turn: first words")
+
+
+@pytest.mark.spec("T-H2.1")
+def test_a_rewind_puts_back_what_was_typed(project: Path) -> None:
+    (project / "notes.txt").write_text("of the file\n", encoding="utf-8")
+    with Terminal(*PASS, rows=40, columns=100) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("!echo of the command")
+        terminal.wait_for("the next message includes this")
+        _say(terminal, "look at @notes.txt now")
+        terminal.line("/history rewind 1")
+        terminal.wait_for_screen("answer with 1-3")
+        assert not any("of the file" in row for row in terminal.display if row.startswith("│"))
+        terminal.send("t")
+        terminal.wait_for_screen("> look at @notes.txt now")
+        terminal.wait_for_screen("1 turn taken back")
+        rows = terminal.display
+        assert not any("</file>" in row for row in rows[rows.index("> look at @notes.txt now") :])

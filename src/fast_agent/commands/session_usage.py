@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
 
 _BAR_COLUMNS = 60
+_LINE_COLUMNS = 79
 _MAX_NAME_COLUMNS = 32
 
 
@@ -154,10 +155,12 @@ def _bars(usage: SessionUsage, turns: str, most: int) -> list[str]:
     left = len(usage.turns) - len(shown)
     more = f", the last {len(shown)} of {len(usage.turns):,}" if left else ""
     lines = ["", f"tokens by {turns}, with all it started{more}:"]
+    digits = len(f"{longest:,}")
+    room = min(_BAR_COLUMNS, _LINE_COLUMNS - len(f"  {'':{width}}  {'':{digits}} "))
     for label, one in zip(labels, shown, strict=True):
         tokens = one.usage.total_tokens
-        bar = "#" * max(bool(tokens), round(_BAR_COLUMNS * tokens / longest))
-        lines.append(f"  {label:<{width}}  {tokens:>9,} {bar}".rstrip())
+        bar = "#" * max(bool(tokens), round(room * tokens / longest))
+        lines.append(f"  {label:<{width}}  {tokens:>{digits},} {bar}".rstrip())
     return lines
 
 

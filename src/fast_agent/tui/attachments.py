@@ -7,6 +7,7 @@ import mimetypes
 import os
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -23,6 +24,8 @@ _NAMED: Final = re.compile(r"(?:(?<=\s)|^)@(\"[^\"]+\"|[^\s\"]+)")
 _MAX_TEXT: Final = 256 << 10
 _MAX_IMAGE: Final = 8 << 20
 _MAX_PASTED: Final = 10_000
+_FILE_HEAD: Final = '<file path="'
+_OUTPUT_HEAD: Final = "Output of commands I ran:\n"
 
 
 def attached_files(text: str, workspace: Path) -> list[Path]:
@@ -56,6 +59,24 @@ def with_attachments(text: str, workspace: Path) -> Message:
     return Message("user", tuple(content))
 
 
+def with_shell_output(message: Message, output: str) -> Message:
+    """Put the output of commands the user ran before a message.
+
+    Args:
+        message: The message.
+        output: The commands and what they wrote.
+    """
+    said = TextContent(f"{_OUTPUT_HEAD}```\n{output}```")
+    return replace(message, content=(said, *message.content))
+
+
+def typed_text(message: Message) -> str:
+    """Return what was typed of a message: its text without files and output of commands."""
+    texts = [block.text for block in message.content if isinstance(block, TextContent)]
+    typed = [text for text in texts if not text.startswith((_FILE_HEAD, _OUTPUT_HEAD))]
+    return "\n".join(typed or texts)
+
+
 def _content(path: Path) -> Content:
     kind = mimetypes.guess_type(path.name)[0] or "text/plain"
     is_image = kind.startswith("image/") and kind != "image/svg+xml"
@@ -74,7 +95,7 @@ def _content(path: Path) -> Content:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise RunError(f"`{path}` cannot be attached: it is not text in UTF-8") from error
-    return TextContent(f'<file path="{path}">\n{text}\n</file>')
+    return TextContent(f'{_FILE_HEAD}{path}">\n{text}\n</file>')
 
 
 def pasted_files(text: str) -> list[Path]:

@@ -30,7 +30,7 @@ from fast_agent.config.home import home_directory
 from fast_agent.config.tui import NO_TUI
 from fast_agent.errors import CardError, FastAgentError, RunError, os_reason
 from fast_agent.tui.activity import Activity, one_line, seconds
-from fast_agent.tui.attachments import attached_files, with_attachments
+from fast_agent.tui.attachments import attached_files, with_attachments, with_shell_output
 from fast_agent.tui.editor import Editor
 from fast_agent.tui.keyboard import Focus, cooked_terminal, interrupts_passed, suspend
 from fast_agent.tui.keys import bound_keys
@@ -679,7 +679,7 @@ class Console:
         self._lines.user(text, "you")
         files = attached_files(text, controller.workspace)
         if self._shell_output:
-            message = _with_shell_output(message, self._shell_output)
+            message = with_shell_output(message, self._shell_output)
             self._shell_output = ""
         if files:
             self.scroll.add_lines([self.theme.dim(f"+ {shown(str(one))}") for one in files], "user")
@@ -901,10 +901,3 @@ def _as_error(text: str) -> RunError:
     """Read what `failure` of the commands wrote."""
     message, _, hint = text.partition("\nhint: ")
     return RunError(message.removeprefix("error: "), hint=hint or None)
-
-
-def _with_shell_output(message: Message, output: str) -> Message:
-    from fast_agent.messages.content import TextContent
-
-    said = TextContent(f"Output of commands I ran:\n```\n{output}```")
-    return replace(message, content=(said, *message.content))

@@ -13,6 +13,7 @@ from fast_agent.commands.wording import short
 from fast_agent.errors import RunError
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.files.file_history import FileRestore, content_of
+from fast_agent.tui.attachments import typed_text
 from fast_agent.tui.questions import Choice, Question
 from fast_agent.tui.rows import shown
 
@@ -192,11 +193,11 @@ def _turns(controller: ConversationController, heard: Sequence[str]) -> list[_Tu
     if controller.session is not None:
         found: list[_Turn] = []
         for turn in controller.session.state.turns:
-            asked = next((one.text for one in turn.closed() if one.role == "user"), "")
+            asked = next((typed_text(one) for one in turn.closed() if one.role == "user"), "")
             found.append(_Turn(turn.turn_id, turn.agent, asked))
         return found
     agent = controller.instance()
-    said = [one.text for one in agent.history if _starts(one)]
+    said = [typed_text(one) for one in agent.history if _starts(one)]
     ids = [*([""] * len(said)), *heard][-len(said) :] if said else []
     return [_Turn(one, agent.name, text) for one, text in zip(ids, said, strict=True)]
 
