@@ -114,6 +114,20 @@ async def test_each_step_of_a_workflow_is_a_line() -> None:
     assert found.rows(80) == []
 
 
+@pytest.mark.spec("T-W4.1")
+def test_a_long_answer_of_a_step_is_one_row() -> None:
+    found = activity()
+    found.take(TurnStarted(TOP, Message.user("go")))
+    facts = {"number": 1, "of": 2, "agent": "one", "text": "word " * 90}
+    (row,) = found.take(WorkflowAdvanced(TOP, "step", facts))
+    assert width(row) == 80
+    facts = {"round": 1, "rating": "poor", "feedback": "word " * 90}
+    rows = [plain(row) for row in found.take(WorkflowAdvanced(TOP, "rating", facts))]
+    assert len(rows) > 5
+    assert all(width(row) <= 80 for row in rows)
+    assert all(row.startswith("   word") for row in rows[1:])
+
+
 PLAN = """{"steps": [
 {"description": "find", "tasks": [
     {"agent": "one", "description": "read it"}, {"agent": "two", "description": "count it"}]},

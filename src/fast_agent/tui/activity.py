@@ -383,8 +383,13 @@ class Activity:
             self._boards.setdefault(origin.turn_id, board()).take(event.kind, event.facts)
             return []
         line = workflow_line(event.kind, event.facts)
-        sign = theme.dim(theme.sign("step"))
-        return [f"{self._indent(origin)}{sign} {one_line(line)}"] if line else []
+        if not line:
+            return []
+        head = f"{self._indent(origin)}{theme.dim(theme.sign('step'))} "
+        row = head + one_line(line)
+        if event.kind in {"step", "branch"}:  # it ends with an answer, which may be of any length
+            return [clip(row, self._columns(), theme.sign("more"))]
+        return wrap(row, self._columns(), " " * width(head))
 
     def _turn_finished(self, origin: Origin, event: TurnFinished) -> list[str]:
         indent, board = self._indent(origin), self._boards.pop(origin.turn_id, None)
