@@ -26,12 +26,45 @@ async def test_what_a_server_offers_is_listed(world: DeskWorld) -> None:
     async with world.sat(servers=(server,)) as shell:
         assert await shell("/mcp") == f"- `{server.name}`: unused"
         tools = await shell("/tools")
-        assert f"- `{server.name}__add` ({server.name})" in tools
+        assert f"- `{server.name}__add` ({server.name}, about " in tools
         assert await shell("/mcp") == f"- `{server.name}`: connected"
         assert f"- `{server.name} " in await shell("/prompts")
         resources = await shell("/resources")
         assert "://" in resources
         assert "(template)" in resources
+
+
+@pytest.mark.spec("T-C0.7")
+async def test_tools_that_are_asked_about_are_marked(world: DeskWorld) -> None:
+    world.write("bob")
+    world.write("ann", default="true", agents="[bob]", confirm="[agent__bob]")
+    async with world.sat() as shell:
+        tools = await shell("/tools")
+        assert tools.startswith("- `agent__bob` (agent, about ")
+        assert " tokens, you are asked before each call)" in tools
+
+
+@pytest.mark.spec("T-C0.8")
+async def test_a_server_is_connected_again_and_its_log_is_shown(
+    world: DeskWorld, tmp_path: Path
+) -> None:
+    script = tmp_path / "loud.py"
+    text = SERVER.read_text("utf-8")
+    script.write_text(f"import sys\nprint('ready \\x1b[2J', file=sys.stderr)\n{text}".replace(
+        "from __future__ import annotations\n", ""), "utf-8")  # fmt: skip
+    line = f"{sys.executable} {script} stdio"
+    server = from_command_line(line, directory=world.directory, taken=[])
+    world.write("ann", default="true", servers=f"[{server.name}]")
+    async with world.sat(servers=(server,)) as shell:
+        nothing = await shell(f"/mcp log {server.name}")
+        assert nothing == f"`{server.name}` wrote nothing to its standard error"
+        for _ in range(2):
+            again = await shell(f"/mcp reconnect {server.name}")
+            assert again == f"connected to `{server.name}` again"
+        log = await shell(f"/mcp log {server.name}")
+        assert "ready" in log
+        assert "\x1b" not in log
+        assert "there is no MCP server `nobody`" in await shell.refused("/mcp log nobody")
 
 
 @pytest.mark.spec("MCPS-4")
@@ -46,7 +79,7 @@ async def test_servers_are_connected_and_disconnected(world: DeskWorld) -> None:
         assert await shell("/mcp show") == f"- `{name}`: connected"
         assert "disconnected" in await shell(f"/mcp disconnect {name}")
         assert await shell("/mcp") == f"- `{name}`: unused"
-        assert f"- `{name}__add` ({name})" in await shell("/tools")
+        assert f"- `{name}__add` ({name}, about " in await shell("/tools")
         assert await shell("/mcp") == f"- `{name}`: connected"
         assert "there is no MCP server `nobody`" in await shell.refused("/mcp connect nobody")
 
@@ -72,7 +105,7 @@ async def test_skills_and_functions_are_listed(tmp_path: Path) -> None:
     world.write("talk", type="chain", sequence="[ann]")
     async with world.sat() as shell:
         assert await shell("/skills") == "- `knit`: Knits socks."
-        assert "- `add` (function): Add it." in await shell("/tools")
+        assert "- `add` (function, about 30 tokens): Add it." in await shell("/tools")
         await shell("@talk")
         assert await shell("/skills") == "`talk` has no skills"
         assert await shell("/prompts") == "the servers of `talk` have no prompts for it"

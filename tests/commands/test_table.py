@@ -53,7 +53,7 @@ def test_every_command_says_what_it_does(command: Command) -> None:
         assert all(option.name.startswith("--") and option.summary for option in one.options)
 
 
-@pytest.mark.spec("CMD-1")
+@pytest.mark.spec("CMD-1", "T-C0.6")
 @pytest.mark.anyio
 async def test_help_and_the_reference_are_made_of_it(world: DeskWorld) -> None:
     world.write("ann")
@@ -73,6 +73,9 @@ async def test_help_and_the_reference_are_made_of_it(world: DeskWorld) -> None:
         for sign in SIGNS:
             assert f"`{sign}`" in text
             assert f"`{sign}`" in reference
+        for topic in ("models", "cards", "sessions"):
+            assert f"`/help {topic}`" in text
+            assert (await shell(f"/help {topic}")).startswith("# ")
         assert await shell("/help /card") == await shell("/help card")
         assert "did you mean `/card`?" in await shell.refused("/help crad")
         assert "did you mean `/history`?" in await shell.refused("/histroy")

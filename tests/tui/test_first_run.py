@@ -42,6 +42,46 @@ def test_without_a_key_a_card_and_a_model_there_is_an_answer_and_a_next_step() -
         terminal.wait_until(lambda: terminal.everything.count("still here") == 2, "an answer")
 
 
+@pytest.mark.spec("T-C0.9")
+def test_a_key_is_kept_and_used_at_once(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    secrets = home / "fastagent.secrets.yaml"
+    secrets.write_text("# mine\nopenai:\n  organization: o\n", "utf-8")
+    secrets.chmod(0o644)
+    key = "sk-ant-not-a-real-key"
+    with Terminal("go") as terminal:
+        terminal.wait_for(READY, "No model is set up")
+        terminal.line("/auth anthropc")
+        terminal.wait_for("did you mean `anthropic`?")
+        terminal.line("/auth anthropic")
+        terminal.wait_for_screen("The key for Anthropic?")
+        for typed in ("two words", key):
+            terminal.send(f"\x15{typed}")
+            terminal.wait_for_screen(f"> {'*' * len(typed)}")
+            terminal.send("\r")
+            if typed != key:
+                terminal.wait_for_screen("a key has no blanks")
+        terminal.wait_for("starting again with it")
+        terminal.wait_for_screen("agent · sonnet")
+        assert key not in "\n".join(terminal.everything)
+        terminal.line("/exit")
+        assert terminal.wait() == 0
+    assert secrets.read_text("utf-8").startswith("# mine\nopenai:\n  organization: o\n")
+    assert f"anthropic:\n  api_key: {key}\n" in secrets.read_text("utf-8")
+    assert secrets.stat().st_mode & 0o777 == 0o600
+    for file in home.rglob("*"):
+        if file.is_file() and file != secrets:
+            assert key.encode() not in file.read_bytes(), file
+
+
+@pytest.mark.spec("T-S3.1")
+def test_in_plain_mode_a_key_is_not_typed() -> None:
+    with Terminal("go", "--plain") as terminal:
+        terminal.wait_for("No model is set up")
+        terminal.line("/auth anthropic")
+        terminal.wait_for("what is typed cannot be hidden", "set ANTHROPIC_API_KEY")
+
+
 @pytest.mark.parametrize("plain", [(), ("--plain",)])
 def test_workflows_without_a_model_of_their_own_are_left_alone(
     write_card: WriteCard, plain: tuple[str, ...]

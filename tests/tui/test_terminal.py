@@ -513,7 +513,7 @@ def test_near_commands_and_literal_lines(project: Path) -> None:
         assert terminal.wait() == 0
 
 
-@pytest.mark.spec("T-C2.1", "T-C2.2", "T-C2.3")
+@pytest.mark.spec("T-C2.1", "T-C2.2", "T-C2.6", "T-C2.3")
 def test_completion_and_attached_files(project: Path, write_card: WriteCard) -> None:
     write_card("cards/ann.md", "default: true")
     write_card("cards/bob.md", "description: the second")
@@ -535,6 +535,10 @@ def test_completion_and_attached_files(project: Path, write_card: WriteCard) -> 
         terminal.wait_until(lambda: not any("the second" in r for r in terminal.display), "taken")
         terminal.send("\r")
         terminal.wait_for("talking to bob")
+        terminal.send("read @notes.txt and @absent.txt")
+        terminal.wait_for_screen("  + notes.txt 0.0 KiB")
+        assert not any("+ absent.txt" in row for row in terminal.display)
+        terminal.send("\x15")
         terminal.line("read @notes.txt now")
         terminal.wait_for("+ ", "the secret word is plum")
 

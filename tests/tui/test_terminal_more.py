@@ -523,6 +523,14 @@ def test_help_and_completion_come_from_the_table(project: Path) -> None:
         terminal.wait_for_screen("  /session  list, start")
 
 
+@pytest.mark.spec("T-C0.6")
+def test_a_topic_opens_in_the_pager(project: Path) -> None:
+    with Terminal(*PASS, environ={"PAGER": "head -1"}) as terminal:
+        terminal.wait_for(READY)
+        terminal.line("/help models")
+        terminal.wait_for("# Models")
+
+
 @pytest.mark.spec("T-H1.2", "T-B5.2")
 def test_sessions_are_picked_by_what_was_said_in_them(project: Path) -> None:
     for text in ("about apples", "about pears"):

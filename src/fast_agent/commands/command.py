@@ -23,6 +23,7 @@ WordKind: TypeAlias = Literal[
     "file",
     "history",
     "model",
+    "provider",
     "server",
     "session",
     "setting",

@@ -18,6 +18,7 @@ from fast_agent.commands.arguments import next_token
 from fast_agent.commands.command import Command
 from fast_agent.commands.table import COMMANDS
 from fast_agent.commands.wording import short
+from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.tui import TUI, ThemeName
 from fast_agent.errors import FastAgentError
 from fast_agent.text.frozen import frozen
@@ -196,6 +197,8 @@ def _choices(
             return [(word, "") for word in HISTORIES]
         case "model":
             return _models(controller)
+        case "provider":
+            return [(one.name, one.label) for one in PROVIDERS.values() if one.key_variables]
         case "server":
             return [(one.name, one.state) for one in controller.app.runtime.server_reports()]
         case "session":

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from fast_agent.agents.compaction import size_of_tools
 from fast_agent.commands.command import Ask, Command, CommandResult, Word
-from fast_agent.commands.wording import fenced, listed, short
+from fast_agent.commands.wording import fenced, listed, many, short
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.tools.permission import AskedTool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,11 +23,16 @@ if TYPE_CHECKING:
 async def _tools(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
     table = await controller.require_llm_agent().setup.tools.table()
-    lines = [
-        f"`{tool.spec.name}` ({tool.server_name or tool.source})"
-        + (f": {short(tool.spec.description)}" if tool.spec.description else "")
-        for tool in table.values()
-    ]
+    lines: list[str] = []
+    for tool in table.values():
+        facts = [
+            tool.server_name or tool.source,
+            f"about {many(size_of_tools([tool.spec]), 'token')}",
+        ]
+        if isinstance(tool, AskedTool):
+            facts.append("you are asked before each call")
+        about = f": {short(tool.spec.description)}" if tool.spec.description else ""
+        lines.append(f"`{tool.spec.name}` ({', '.join(facts)}){about}")
     return _list(lines, f"`{controller.agent}` has no tools")
 
 
@@ -50,6 +57,22 @@ async def _disconnect(arguments: Arguments, controller: ConversationController) 
     if not ended:
         return CommandResult(text=f"there was no connection to `{name}`")
     return CommandResult(text=f"disconnected from `{name}`; the next use connects again")
+
+
+async def _reconnect(arguments: Arguments, controller: ConversationController) -> CommandResult:
+    name = arguments.word(0) or ""
+    runtime = controller.app.runtime
+    await runtime.disconnect_server(name)
+    await runtime.connect_server(name)
+    return CommandResult(text=f"connected to `{name}` again")
+
+
+async def _log(arguments: Arguments, controller: ConversationController) -> CommandResult:
+    name = arguments.word(0) or ""
+    lines = controller.app.runtime.server_log(name)
+    if not lines:
+        return CommandResult(text=f"`{name}` wrote nothing to its standard error")
+    return CommandResult(text=fenced("\n".join(lines)))
 
 
 async def _prompts(arguments: Arguments, controller: ConversationController) -> CommandResult:
@@ -182,7 +205,7 @@ OFFER_COMMANDS = (
     Command(
         name="mcp",
         busy="now",
-        summary="show the state of the MCP servers, connect to one, or disconnect",
+        summary="show the state of the MCP servers, connect to one, disconnect, or show its log",
         actions=(
             Command(name="show", busy="now", summary="show the state of the MCP servers", act=_mcp),
             Command(
@@ -196,6 +219,19 @@ OFFER_COMMANDS = (
                 name="disconnect",
                 summary="end the connection to a server until it is used again",
                 act=_disconnect,
+                words=(Word("SERVER", "server", required=True),),
+            ),
+            Command(
+                name="reconnect",
+                summary="end the connection to a server and connect again",
+                act=_reconnect,
+                words=(Word("SERVER", "server", required=True),),
+            ),
+            Command(
+                name="log",
+                busy="now",
+                summary="show the last lines of a server's standard error",
+                act=_log,
                 words=(Word("SERVER", "server", required=True),),
             ),
         ),

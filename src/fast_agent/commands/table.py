@@ -22,25 +22,52 @@ if TYPE_CHECKING:
     from fast_agent.commands.controller import ConversationController
 
 
+_TOPICS: Mapping[str, str] = MappingProxyType(
+    {"cards": "smart-agent-cards", "sessions": "histories"}
+)
+
+
 async def _help(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del controller
     return command_help(arguments.word(), COMMANDS)
 
 
+def help_topics() -> list[str]:
+    """Return the topics of help: the documents of the program."""
+    from fast_agent.resources.internal.provider import InternalProvider
+
+    documents = [one.id for one in InternalProvider().index if "/" not in one.id]
+    return sorted({*documents, *_TOPICS} - set(_TOPICS.values()))
+
+
+def topic_text(topic: str) -> str | None:
+    """Return the document of a topic as Markdown; None where there is none."""
+    if topic not in help_topics():
+        return None
+    from fast_agent.resources.internal.provider import InternalProvider
+
+    provider = InternalProvider()
+    return provider.text_of(provider.find(_TOPICS.get(topic, topic)))
+
+
 def command_help(wanted: str | None, commands: Mapping[str, Command]) -> CommandResult:
-    """List commands, or describe one.
+    """List commands, describe one, or show a document of the program.
 
     Args:
-        wanted: The name of the command; None lists all.
+        wanted: The name of the command, or a topic; None lists all.
         commands: The commands of the shell.
 
     Raises:
-        RunError: There is no such command.
+        RunError: There is no such command, and no such topic.
     """
     if wanted is None:
         lines = [f"`/{one.usage}`: {one.summary}" for one in commands.values()]
         lines += [f"`{sign}`: {summary}" for sign, summary in SIGNS.items()]
-        return CommandResult(text=listed(lines))
+        topics = ", ".join(f"`/help {name}`" for name in help_topics())
+        return CommandResult(text=f"{listed(lines)}\n\ntopics: {topics}")
+    text = None if wanted in commands else topic_text(wanted)
+    if text is not None:
+        return CommandResult(text=text)
     command = _command(wanted.removeprefix("/"), commands)
     lines = [f"`{one.name}`: {one.summary}" for one in command.options]
     lines += [f"`/{command.name} {one.usage}`: {one.summary}" for one in command.actions]
@@ -56,9 +83,9 @@ async def _leave(arguments: Arguments, controller: ConversationController) -> Co
 _HELP = Command(
     name="help",
     busy="now",
-    summary="list the commands, or describe one",
+    summary="list the commands, describe one, or show a topic such as models",
     act=_help,
-    words=(Word("COMMAND", "command"),),
+    words=(Word("COMMAND|TOPIC", "command"),),
 )
 _EXIT = Command(name="exit", busy="now", summary="leave", act=_leave)
 

@@ -110,6 +110,11 @@ class Connection:
         return None if self._session is None else self._session.pid
 
     @property
+    def log_end(self) -> tuple[str, ...]:
+        """The last lines of a stdio server's standard error, made fit to be shown."""
+        return () if self._session is None else self._session.log_end
+
+    @property
     def tells_changes(self) -> bool:
         """Whether lists stay valid until the server notifies of a change."""
         session = self._session

@@ -422,8 +422,13 @@ class LiveSession:
             return f"{self._process.ending or 'it closed its output'}{self._last_words()}"
         return self.why_ended or "the connection closed"
 
+    @property
+    def log_end(self) -> tuple[str, ...]:
+        """The last lines of its standard error, made fit to be shown."""
+        return () if self._process is None else self._process.last_words
+
     def _last_words(self) -> str:
-        words = () if self._process is None else self._process.last_words
+        words = self.log_end
         if not words:
             return ""
         return "; its last words were:\n  " + "\n  ".join(words)

@@ -552,6 +552,17 @@ class Runtime:
     def _connection(self, name: str) -> Connection:
         return self._pool.connection(name)
 
+    def server_log(self, name: str) -> tuple[str, ...]:
+        """Return the last lines of a server's standard error.
+
+        Args:
+            name: The server.
+
+        Raises:
+            ToolError: There is no such server.
+        """
+        return self._connection(name).log_end
+
     def server_reports(self) -> tuple[ServerReport, ...]:
         """Return the state of every server."""
         return self._pool.reports()

@@ -41,6 +41,17 @@ def attached_files(text: str, workspace: Path) -> list[Path]:
     return list(found)
 
 
+def attachment_notes(text: str, workspace: Path) -> list[str]:
+    """Return a note for each file a message names: its name, and its size or why it is refused."""
+    notes: list[str] = []
+    for path in attached_files(text, workspace):
+        size = path.stat().st_size
+        most = _MAX_IMAGE if _is_image(path) else _MAX_TEXT
+        kib = f"{size / 1024:,.1f} KiB"
+        notes.append(f"{path.name} {kib}" if size <= most else f"{path.name} {kib}, too large")
+    return notes
+
+
 def with_attachments(text: str, workspace: Path) -> Message:
     """Make a message of a text and of the files it names.
 
@@ -78,8 +89,7 @@ def typed_text(message: Message) -> str:
 
 
 def _content(path: Path) -> Content:
-    kind = mimetypes.guess_type(path.name)[0] or "text/plain"
-    is_image = kind.startswith("image/") and kind != "image/svg+xml"
+    kind, is_image = _kind(path), _is_image(path)
     most = _MAX_IMAGE if is_image else _MAX_TEXT
     try:
         real = path.resolve()
@@ -96,6 +106,15 @@ def _content(path: Path) -> Content:
     except UnicodeDecodeError as error:
         raise RunError(f"`{path}` cannot be attached: it is not text in UTF-8") from error
     return TextContent(f'{_FILE_HEAD}{path}">\n{text}\n</file>')
+
+
+def _kind(path: Path) -> str:
+    return mimetypes.guess_type(path.name)[0] or "text/plain"
+
+
+def _is_image(path: Path) -> bool:
+    kind = _kind(path)
+    return kind.startswith("image/") and kind != "image/svg+xml"
 
 
 def pasted_files(text: str) -> list[Path]:

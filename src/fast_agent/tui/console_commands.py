@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.commands.command import Command, CommandResult, Word
 from fast_agent.commands.completion import complete
-from fast_agent.commands.table import COMMANDS, command_help
+from fast_agent.commands.table import COMMANDS, command_help, topic_text
 from fast_agent.commands.wording import fenced
 from fast_agent.errors import FastAgentError, RunError, os_reason
 from fast_agent.tui.attachments import attached_files
-from fast_agent.tui.console_programs import details, external_editor, transcript
+from fast_agent.tui.console_programs import details, document, external_editor, transcript
 from fast_agent.tui.keys import key_lines
 from fast_agent.tui.programs import copy_command, copy_sequence
 from fast_agent.tui.questions import MODES
@@ -223,7 +223,13 @@ class _OwnCommands:
 
     async def help(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
         del controller
-        return command_help(arguments.word(), console_commands(self._console))
+        commands = console_commands(self._console)
+        wanted = arguments.word()
+        text = None if wanted is None or wanted in commands else topic_text(wanted)
+        if text is None or self._console.theme.is_spoken:
+            return command_help(wanted, commands)
+        self._console.run_away(partial(document, self._console, text))
+        return CommandResult()
 
     async def keys(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
         del arguments, controller

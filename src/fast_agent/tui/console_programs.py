@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.tui.programs import call_text, edited, page, transcript_text
+from fast_agent.tui.programs import call_text, document_text, edited, page, transcript_text
 
 if TYPE_CHECKING:
     from fast_agent.tui.console import Console
@@ -20,6 +20,11 @@ def transcript(console: Console) -> None:
     agent = console.controller.instance()
     columns = console.screen.size[0]
     page(transcript_text(agent.name, agent.history, columns, console.theme))
+
+
+def document(console: Console, source: str) -> None:
+    """Show a document of the program in the pager."""
+    page(document_text(source, console.screen.size[0], console.theme), at_end=False)
 
 
 def details(console: Console) -> None:

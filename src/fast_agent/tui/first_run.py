@@ -122,6 +122,7 @@ def _provider_steps() -> str:
     ]
     listed = ", ".join(f"`{key}`" for key in keys[:3])
     return (
-        f"- a provider: set {listed} … and start again; `fast-agent models` lists them all\n"
+        f"- a provider: `/auth PROVIDER` keeps its key (or set {listed} …); "
+        "`fast-agent models` lists them all\n"
         "- agents of your own: `fast-agent new` writes a card, `/card PATH` loads one"
     )

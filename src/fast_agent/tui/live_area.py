@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.errors import FastAgentError
 from fast_agent.tui.activity import MAX_ROWS as MAX_WORK_ROWS
 from fast_agent.tui.activity import one_line, seconds, tokens
+from fast_agent.tui.attachments import attachment_notes
 from fast_agent.tui.editor import MAX_ROWS as MAX_EDITOR_ROWS
 from fast_agent.tui.rows import clip, shown, width
 
@@ -31,6 +32,7 @@ class LiveArea:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._noted: tuple[str, list[str]] = "", []
 
     def rows(self) -> tuple[list[str], tuple[int, int]]:
         """Draw the live area; returns its rows, and row and column of the caret."""
@@ -49,7 +51,7 @@ class LiveArea:
         if columns < _MIN_COLUMNS or most < _MIN_ROWS:
             return editor[:1], (0, caret[1])
         status = [self._status(columns)]
-        menu = menu[: max(0, most - len(editor) - 2)]
+        menu = (menu or self._attachments(columns))[: max(0, most - len(editor) - 2)]
         left = max(0, room - len(editor) - len(status) - len(menu))
         above: list[str] = []
         if question is not None:
@@ -71,6 +73,18 @@ class LiveArea:
             tail = activity.watched_rows(columns, rest)
         before = [*tail, *work, *waiting, *above]
         return [*before, *editor, *menu, *status], (len(before) + caret[0], caret[1])
+
+    def _attachments(self, columns: int) -> list[str]:
+        """Draw the files that are sent with what is typed."""
+        text = self._console.editor.draft
+        if text != self._noted[0]:
+            notes: list[str] = []
+            if "@" in text and text[:1] not in {"/", "!"}:
+                with suppress(OSError, FastAgentError):  # a file may be gone by now
+                    notes = attachment_notes(text, self._console.controller.workspace)
+            row = "  ".join(f"+ {shown(note)}" for note in notes)
+            self._noted = text, [row] if row else []
+        return [self._console.theme.dim(clip(f"  {row}", columns)) for row in self._noted[1]]
 
     def _work_rows(self, columns: int, most: int) -> list[str]:
         turn = self._console.turn

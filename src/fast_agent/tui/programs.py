@@ -55,16 +55,26 @@ def edited(text: str) -> str:
         return path.read_text(encoding="utf-8", errors="replace").removesuffix("\n")
 
 
-def page(text: str) -> None:
+def page(text: str, *, at_end: bool = True) -> None:
     """Show a text in the user's pager.
+
+    Args:
+        text: The text, drawn.
+        at_end: Whether its end is shown first.
 
     Raises:
         OSError: The pager cannot be run.
     """
     command = shlex.split(os.environ.get("PAGER") or "less")
     if Path(command[0]).name == "less":
-        command += ["-R", "-+F", "+G"]
+        command += ["-R", "-+F", *(["+G"] if at_end else [])]
     subprocess.run(command, input=text.encode("utf-8", "replace"), check=False)
+
+
+def document_text(source: str, columns: int, theme: Theme) -> str:
+    """Draw a document in Markdown, for the pager."""
+    renderer = MarkdownRenderer(max(20, min(100, columns)), theme)
+    return "\n".join(renderer.render(visible_lines(source))) + "\n"
 
 
 def transcript_text(agent: str, history: Iterable[Message], columns: int, theme: Theme) -> str:

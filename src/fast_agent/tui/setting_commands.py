@@ -1,4 +1,4 @@
-"""The commands `/config` and `/theme`: settings of the terminal, shown, tried and kept."""
+"""The commands `/config`, `/theme` and `/auth`: what a user sets from the terminal, for good."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from fast_agent.commands.command import Command, CommandResult, Word
 from fast_agent.commands.wording import listed, short
+from fast_agent.config.find import find_files
+from fast_agent.config.home import SECRETS_NAMES, home_directory
+from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.tui import TUI, ThemeName, TuiSettings
-from fast_agent.errors import ConfigError, RunError, os_reason
+from fast_agent.errors import ConfigError, RunError, ToolError, os_reason
 from fast_agent.schema.kinds import ListOf
 from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.tui.questions import Question
+from fast_agent.tui.rows import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +52,13 @@ def setting_commands(console: Console) -> tuple[Command, ...]:
             act=own.theme,
             words=(Word("NAME", "theme"),),
             busy="now",
+        ),
+        Command(
+            name="auth",
+            summary="keep the key of a provider of models, and start again with it",
+            act=own.auth,
+            words=(Word("PROVIDER", "provider", required=True),),
+            busy="no",
         ),
     )
 
@@ -89,6 +101,36 @@ class _SettingCommands:
         kept = f"`/config theme {name}` keeps it"
         return CommandResult(text=f"drawn in the colours of `{name}` from now on; {kept}")
 
+    async def auth(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
+        """Ask for a key, which is neither shown nor kept in the history, and keep it."""
+        from anyio.to_thread import run_sync
+
+        name = arguments.words[0]
+        keyed = {one.name: one for one in PROVIDERS.values() if one.key_variables}
+        if name not in keyed:
+            hint = did_you_mean(closest(name, keyed), f"there are {', '.join(keyed)}")
+            raise RunError(f"there is no provider `{short(name)}` with a key", hint=hint)
+        provider = keyed[name]
+        variable = provider.key_variables[0]
+        if self._console.theme.is_spoken:
+            hint = f"set {variable} and start again"
+            raise RunError("what is typed cannot be hidden in plain mode", hint=hint)
+        file = home_directory(os.environ) / SECRETS_NAMES[0]
+        lines = [f"It is kept in {shown(str(file))}, which only you can read."]
+        question = Question(f"The key for {provider.label}?", lines, parse=_key, secret=True)
+        key = await self._console.questions.ask(question)
+        if not isinstance(key, str):
+            return CommandResult(text="no key was kept")
+        await run_sync(_keep_key, file, name, key)
+        found = find_files(controller.workspace, file.parent).secrets
+        said = f"the key for {provider.label} is kept in `{file}`"
+        if os.environ.get(variable):
+            return CommandResult(text=f"{said}; `{variable}` is set, and counts instead")
+        if found is not None and found != file:
+            return CommandResult(text=f"{said}; `{found}` is nearer, and is read instead")
+        self._console.restart()
+        return CommandResult(text=f"{said}; starting again with it")
+
     def _line(self, name: str, controller: ConversationController) -> str:
         value = getattr(self._console.settings, name)
         doc = next(one.doc for one in TUI.entries if one.name == name)
@@ -103,13 +145,13 @@ class _SettingCommands:
     async def _set(self, name: str, text: str) -> CommandResult:
         from anyio.to_thread import run_sync
 
-        from fast_agent.config.home import CONFIG_NAMES, home_directory
+        from fast_agent.config.home import CONFIG_NAMES
 
         home = home_directory(os.environ)
         file = next((one for part in CONFIG_NAMES if (one := home / part).is_file()), None)
         file = file or home / CONFIG_NAMES[0]
         value = _checked(name, text, file)
-        await run_sync(_write, file, name, value)
+        await run_sync(_write, file, ("tui", name), value)
         said = f"`{name}` is `{short(text)}` in `{file}`"
         if name in _AT_START:
             return CommandResult(text=f"{said}; it counts from the next start")
@@ -153,14 +195,28 @@ def _checked(name: str, text: str, file: Path) -> JsonValue:
     return cast("JsonValue", value)
 
 
-def _write(file: Path, name: str, value: JsonValue) -> None:
+def _key(text: str) -> str:
+    key = text.strip()
+    if not key:
+        raise ToolError("a key is needed; Esc dismisses")
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ToolError("a key has no blanks, and only ASCII characters")
+    return key
+
+
+def _keep_key(file: Path, provider: str, key: str) -> None:
+    _write(file, (provider, "api_key"), key)
+    file.chmod(0o600)  # it may have been there
+
+
+def _write(file: Path, keys: tuple[str, str], value: JsonValue) -> None:
     from fast_agent.config.edit import with_setting
     from fast_agent.text.atomic_file import write_atomic
 
     try:
         text = file.read_text("utf-8") if file.exists() else ""
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomic(file, with_setting(text, "tui", name, value).encode())
+        write_atomic(file, with_setting(text, *keys, value).encode())
     except (OSError, UnicodeDecodeError) as error:
         reason = os_reason(error) if isinstance(error, OSError) else "it is not text in UTF-8"
         raise ConfigError(f"`{file}` cannot be written: {reason}") from error
