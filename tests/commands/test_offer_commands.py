@@ -41,7 +41,7 @@ async def test_tools_that_are_asked_about_are_marked(world: DeskWorld) -> None:
     async with world.sat() as shell:
         tools = await shell("/tools")
         assert tools.startswith("- `agent__bob` (agent, about ")
-        assert " tokens, you are asked before each call)" in tools
+        assert " tokens, you may be asked first)" in tools
 
 
 @pytest.mark.spec("T-C0.8")

@@ -30,7 +30,7 @@ async def _tools(arguments: Arguments, controller: ConversationController) -> Co
             f"about {many(size_of_tools([tool.spec]), 'token')}",
         ]
         if isinstance(tool, AskedTool):
-            facts.append("you are asked before each call")
+            facts.append("you may be asked first")
         about = f": {short(tool.spec.description)}" if tool.spec.description else ""
         lines.append(f"`{tool.spec.name}` ({', '.join(facts)}){about}")
     return _list(lines, f"`{controller.agent}` has no tools")
