@@ -43,7 +43,6 @@ _INDENT: Final = " " * 11
 _NARROW: Final = 43
 _WIDE: Final = 72
 _MARKS: Final = (" ", "+", "-", "~")
-_USUAL_COLUMNS: Final = 80
 
 
 @runtime_checkable
@@ -253,7 +252,7 @@ class TerminalAsker:
         """Ask about one set. Keys typed before the question was shown never answer it."""
         columns = _columns(self._sink)
         choices = f"{_QUESTION}  {'   '.join(_CHOICES)}"
-        if len(choices) + 2 >= columns:
+        if columns is not None and len(choices) + 2 >= columns:
             choices = "\n  ".join((_QUESTION, *_CHOICES))
         self._sink.write(render_question(found, standing, columns=columns))
         while True:
@@ -338,14 +337,21 @@ def _changed_files(before: Effect, now: Effect) -> Iterator[str]:
 
 
 def _wrapped(line: str, columns: int | None) -> list[str]:
-    """Wrap a line at words, indented below an effect: what it says never looks like another."""
+    """Wrap a line at words, indented below an effect: what it says never looks like another.
+
+    A long word stays whole, to be copied: what the terminal moves to the next line has no blank.
+    """
     if columns is None or len(line) <= columns:
         return [line]
     import textwrap
 
     indent = _INDENT if line[:1] in _MARKS else ""
     return textwrap.wrap(
-        line, max(columns, 40), subsequent_indent=indent, break_on_hyphens=False, tabsize=1
+        line,
+        max(columns, 40),
+        subsequent_indent=indent,
+        break_long_words=not line.isascii(),  # another blank than that of ASCII may be in it
+        break_on_hyphens=False,
     )
 
 
@@ -373,13 +379,14 @@ def _text_of(file: Path) -> str | None:
         return None
 
 
-def _columns(stream: TextIO) -> int:
+def _columns(stream: TextIO) -> int | None:
+    """Return the width of a terminal; None where it does not say."""
     import os
 
     try:
-        return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
+        return os.get_terminal_size(stream.fileno()).columns or None
     except (OSError, ValueError):
-        return _USUAL_COLUMNS
+        return None
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
