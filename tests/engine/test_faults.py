@@ -119,7 +119,7 @@ def test_a_call_that_is_repeated_has_the_same_key_at_its_server(tmp_path: Path) 
 
 
 @pytest.mark.spec("RUN-16")
-@pytest.mark.parametrize(("kind", "stride"), [("agent", 3), ("hooks", 4), ("histories", 4)])
+@pytest.mark.parametrize(("kind", "stride"), [("agent", 3), ("hooks", 5), ("histories", 5)])
 def test_a_run_cancelled_at_any_boundary_keeps_its_answers(
     tmp_path: Path, kind: str, stride: int
 ) -> None:
