@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from bench.comparison import Values
     from bench.figure import Figure
-    from bench.setup import Setup
+    from bench.setup import Peer, Setup
 
 TURNS, QUICK_TURNS = 1_000, 100
 
@@ -25,7 +25,10 @@ def figures(setup: Setup) -> Iterator[Figure]:
         answer = setup.ours("context.py", most)
         return {name: answer[name] for name in ("turns", "facts", "compaction")}
 
-    done = compare(setup, ours, rounds=1)
+    def theirs(peer: Peer) -> Values:
+        return {"turns": setup.theirs(peer, "context.py", most)["turns"]}
+
+    done = compare(setup, ours, peer=theirs, rounds=1)
     goal = Goal(most, at_least=True)
     yield done.figure("turns", "turns with a result of 100 KB before one fails", "", goal)
     title = "of 100 facts in the middle of such results, those still known 50 turns later"

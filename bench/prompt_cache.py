@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 from bench.comparison import compare
 from bench.figure import Goal
+from bench.setup import HERE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from bench.comparison import Values
     from bench.figure import Figure
-    from bench.setup import Setup
+    from bench.setup import Peer, Setup
 
 TURNS = 60
 
@@ -21,8 +26,32 @@ def figures(setup: Setup) -> Iterator[Figure]:
     """Measure a conversation over a server that keeps prompts as Anthropic's API does."""
 
     def ours() -> Values:
-        return setup.ours("prompt_cache.py", TURNS)
+        with _server(setup) as port:
+            setup.ours("prompt_cache.py", port, TURNS)
+            return _share(port)
 
-    done = compare(setup, ours, rounds=1)
+    def theirs(peer: Peer) -> Values:
+        with _server(setup) as port:
+            setup.theirs(peer, "prompt_cache.py", port, TURNS)
+            return _share(port)
+
+    done = compare(setup, ours, peer=theirs, rounds=1)
     name = f"conversation of {TURNS} turns with tools: input read from the prompt cache"
     yield done.figure("share", name, "%", Goal(90, at_least=True))
+
+
+@contextmanager
+def _server(setup: Setup) -> Generator[int]:
+    command = [setup.python, HERE / "ours" / "prompt_server.py"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        yield int(server.stdout.readline())
+        server.communicate("")
+
+
+def _share(port: int) -> Values:
+    with urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+        totals = json.load(answer)
+    return {"share": 100 * totals["read"] / totals["asked"]}
