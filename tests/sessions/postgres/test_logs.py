@@ -18,10 +18,11 @@ from tests.sessions.session_world import plain_turn, texts, tool_turn, write
 
 from fast_agent.errors import ConfigError, SessionError
 from fast_agent.sessions.postgres.database import STEPS, Line
+from fast_agent.sessions.postgres.logs import PostgresLogs
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"not run: {why_not()}")
 
@@ -199,6 +200,54 @@ def test_a_silence_shorter_than_a_lease_loses_and_repeats_nothing(
             ]
 
 
+@pytest.mark.spec("SESSION-30")
+@pytest.mark.parametrize("ways", [("to",), ("from",), ("to", "from")])
+def test_a_cut_while_a_lease_is_renewed_loses_nothing(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch, ways: tuple[str, ...]
+) -> None:
+    """Nothing is written meanwhile, so that the cut meets renewals alone."""
+    monkeypatch.setattr(Line, "patience", 0.3)
+    with Proxy(server.port) as proxy:
+        store = SessionStore(server.url_at(proxy.port), lease_seconds=30.0)
+        with store.create() as session:
+            write(session, plain_turn("t1", "one", "two"))
+            asyncio.run(session.journal.barrier())
+            renewing = _renewed_now(store)
+            proxy.cut(*ways)
+            renewing()
+            proxy.heal()
+            write(session, plain_turn("t2", "three", "four"))
+            asyncio.run(session.journal.barrier())
+            renewing()
+            assert _seconds_left(server, session.id) > 25
+        with store.open(session.id) as again:
+            assert [turn.turn_id for turn in again.state.turns] == ["t1", "t2"]
+
+
+@pytest.mark.spec("SESSION-30")
+def test_a_lease_that_ran_out_behind_a_cut_is_not_renewed_over_another(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Line, "patience", 0.3)
+    with Proxy(server.port) as proxy:
+        store = SessionStore(server.url_at(proxy.port), lease_seconds=30.0)
+        with store.create() as session:
+            write(session, plain_turn("t1", "one", "two"))
+            asyncio.run(session.journal.barrier())
+            renewing = _renewed_now(store)
+            proxy.cut("to", "from")
+            renewing()
+            _sql(server, "UPDATE fast_agent_session SET lease = now() - interval '1 second'")
+            with SessionStore(server.url).open(session.id) as taken:
+                proxy.heal()
+                renewing()
+                write(taken, plain_turn("t2", "three", "four"))
+                asyncio.run(taken.journal.barrier())
+                with pytest.raises(SessionError, match="another process took it over"):
+                    write(session, plain_turn("zombie", "five", "six"))
+                assert [turn.turn_id for turn in taken.state.turns] == ["t1", "t2"]
+
+
 @pytest.mark.spec("SESSION-25")
 def test_two_processes_may_create_the_tables_at_once(server: PostgresServer) -> None:
     _sql(
@@ -233,6 +282,23 @@ def test_no_message_holds_the_password(server: PostgresServer) -> None:
         SessionStore(f"{server.url}?host=elsewhere.example")
     with pytest.raises(ConfigError, match="not the address of a PostgreSQL database"):
         SessionStore(f"mysql://u:{PASSWORD}@h/d")
+
+
+def _renewed_now(store: SessionStore) -> Callable[[], None]:
+    """Return what renews the leases of a store at once, as its thread does after a third of one."""
+    logs = store._logs
+    assert isinstance(logs, PostgresLogs)
+    return logs._lease.writer._renew
+
+
+def _seconds_left(server: PostgresServer, session_id: str) -> float:
+    import psycopg
+
+    statement = b"SELECT extract(epoch FROM lease - now()) FROM fast_agent_session WHERE id = %s"
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        row = connection.execute(statement, (session_id,)).fetchone()
+    assert row is not None
+    return float(row[0])
 
 
 def _sql(server: PostgresServer, statement: str) -> None:
