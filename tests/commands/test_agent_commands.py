@@ -141,13 +141,14 @@ async def test_a_model_is_chosen_where_the_card_has_none_that_works(world: DeskW
         assert await shell("hello") == "hello"
 
 
-@pytest.mark.spec("CMD-16")
+@pytest.mark.spec("CMD-16", "T-C0.10")
 async def test_the_system_prompt_and_usage_are_shown(world: DeskWorld) -> None:
     three(world)
     world.write("ann", "You are {{agentName}}. Hide \x1b[8mthis\u202e.", default="true")
     async with world.sat() as shell:
         text = await shell("/system")
-        assert text == "```\nYou are ann. Hide <U+001B>[8mthis<U+202E>.\n```"
+        prompt = "```\nYou are ann. Hide <U+001B>[8mthis<U+202E>.\n```"
+        assert text == f"from `ann.md`, filled in: `{{{{agentName}}}}`\n\n{prompt}"
         await shell("hello")
         usage = await shell("/usage")
         assert "the conversation: 2 tokens in, 2 out, 1 request, 0 tool calls" in usage

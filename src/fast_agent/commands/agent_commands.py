@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from fast_agent.agents.compaction import filling, parts_of
 from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.fields import FIELDS_OF
+from fast_agent.cards.placeholder import parse_template
 from fast_agent.commands.command import Command, CommandResult, Option, Word
 from fast_agent.commands.place import named_path
 from fast_agent.commands.session_usage import SessionUsage, counted, usage_lines
@@ -22,7 +23,7 @@ from fast_agent.text.suggestion import closest, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from fast_agent.cards.agent_config import HistorySource, HistoryTarget
+    from fast_agent.cards.agent_config import AgentConfig, HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
     from fast_agent.commands.command import Arguments
     from fast_agent.commands.controller import ConversationController
@@ -155,7 +156,18 @@ async def _system(arguments: Arguments, controller: ConversationController) -> C
     # Servers are opened first: their instructions stand in the prompt.
     await setup.tools.table()
     text = await setup.render()
-    return CommandResult(text=fenced(text) if text.strip() else "the system prompt is empty")
+    if not text.strip():
+        return CommandResult(text="the system prompt is empty")
+    return CommandResult(text=f"{_origin_of_prompt(setup.config, controller)}\n\n{fenced(text)}")
+
+
+def _origin_of_prompt(config: AgentConfig, controller: ConversationController) -> str:
+    """Say which card a prompt is from, and which of its placeholders are filled."""
+    place = controller.program.agent_origin(config.name)
+    origin = "from the program" if place is None else f"from `{short(place)}`"
+    filled = parse_template(config.instruction or "").placeholders
+    names = dict.fromkeys(f"`{short(str(one))}`" for one in filled)
+    return f"{origin}, filled in: {', '.join(names)}" if names else origin
 
 
 async def _usage(arguments: Arguments, controller: ConversationController) -> CommandResult:
@@ -234,7 +246,12 @@ AGENT_COMMANDS = (
         act=_model,
         words=(Word("SPEC", "model"),),
     ),
-    Command(name="system", busy="now", summary="print the system prompt", act=_system),
+    Command(
+        name="system",
+        busy="now",
+        summary="print the system prompt",
+        act=_system,
+    ),
     Command(
         name="usage",
         busy="now",
