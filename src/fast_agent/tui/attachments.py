@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from fast_agent.errors import RunError
-from fast_agent.messages.content import ImageContent, TextContent
+from fast_agent.messages.content import AudioContent, EmbeddedResource, ImageContent, TextContent
 from fast_agent.messages.message import Message
 from fast_agent.text.safe_file import RefusedFileError, read_confined
 
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 _NAMED: Final = re.compile(r"(?:(?<=\s)|^)@(\"[^\"]+\"|[^\s\"]+)")
 _MAX_TEXT: Final = 256 << 10
-_MAX_IMAGE: Final = 8 << 20
+_MAX_MEDIA: Final = 8 << 20
 _MAX_PASTED: Final = 10_000
 _FILE_HEAD: Final = '<file path="'
+_PDF: Final = "application/pdf"
 _OUTPUT_HEAD: Final = "Output of commands I ran:\n"
 
 
@@ -46,7 +47,7 @@ def attachment_notes(text: str, workspace: Path) -> list[str]:
     notes: list[str] = []
     for path in attached_files(text, workspace):
         size = path.stat().st_size
-        most = _MAX_IMAGE if _is_image(path) else _MAX_TEXT
+        most = _most_bytes(_kind(path))
         kib = f"{size / 1024:,.1f} KiB"
         notes.append(f"{path.name} {kib}" if size <= most else f"{path.name} {kib}, too large")
     return notes
@@ -89,8 +90,8 @@ def typed_text(message: Message) -> str:
 
 
 def _content(path: Path) -> Content:
-    kind, is_image = _kind(path), _is_image(path)
-    most = _MAX_IMAGE if is_image else _MAX_TEXT
+    kind = _kind(path)
+    most = _most_bytes(kind)
     try:
         real = path.resolve()
         data = read_confined(real.parent, real.name, most).data
@@ -99,8 +100,12 @@ def _content(path: Path) -> Content:
             f"`{path}` cannot be attached: it {refusal.message}",
             hint=f"a file may have {most // 1024:,} KiB",
         ) from refusal
-    if is_image:
-        return ImageContent(base64.b64encode(data).decode("ascii"), kind)
+    if most == _MAX_MEDIA:
+        encoded = base64.b64encode(data).decode("ascii")
+        if kind == _PDF:
+            return EmbeddedResource(real.as_uri(), kind, blob=encoded)
+        media = ImageContent if kind.startswith("image/") else AudioContent
+        return media(encoded, kind)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -112,9 +117,10 @@ def _kind(path: Path) -> str:
     return mimetypes.guess_type(path.name)[0] or "text/plain"
 
 
-def _is_image(path: Path) -> bool:
-    kind = _kind(path)
-    return kind.startswith("image/") and kind != "image/svg+xml"
+def _most_bytes(kind: str) -> int:
+    """Return the most bytes of a file that is attached; images, sounds and PDFs go as they are."""
+    is_media = kind.startswith(("image/", "audio/")) or kind == _PDF
+    return _MAX_MEDIA if is_media and kind != "image/svg+xml" else _MAX_TEXT
 
 
 def pasted_files(text: str) -> list[Path]:
