@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from bench.comparison import Values
-    from bench.setup import Setup
+    from bench.setup import Peer, Setup
 
 CONVERSATIONS = 200
 RATE = 50
@@ -26,7 +26,16 @@ def figures(setup: Setup) -> Iterator[Figure]:
     def measure(side: str) -> Values:
         return setup.ours("streams.py", side, CONVERSATIONS, RATE, tokens)
 
-    done = compare(setup, lambda: measure("ours"), limit=lambda: measure("sdk"), rounds=ROUNDS)
+    def theirs(peer: Peer) -> Values:
+        return setup.theirs(peer, "streams.py", CONVERSATIONS, RATE, tokens // 5)
+
+    done = compare(
+        setup,
+        lambda: measure("ours"),
+        limit=lambda: measure("sdk"),
+        peer=theirs,
+        rounds=ROUNDS,
+    )
     what = f"{CONVERSATIONS} conversations at {RATE} tokens/s each"
     yield done.figure("cores", f"{what}: processors used", "", Goal(1))
     yield done.figure("late", f"{what}: 99 of 100 tokens come within", "ms")
