@@ -26,6 +26,8 @@ def _nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing is fetched from the network by a test.
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(project))
+    monkeypatch.setenv("UV_OFFLINE", "1")  # it downloads where there is no pip
+    monkeypatch.setenv("UV_NO_CACHE", "1")
 
 
 @pytest.mark.spec("T-S3.1")
