@@ -27,7 +27,9 @@ def figures(setup: Setup) -> Iterator[Figure]:
         return setup.ours("streams.py", side, CONVERSATIONS, RATE, tokens)
 
     def theirs(peer: Peer) -> Values:
-        return setup.theirs(peer, "streams.py", CONVERSATIONS, RATE, tokens // 5)
+        # So few tokens that it ends: what comes late then is no measure beside ours.
+        found = setup.theirs(peer, "streams.py", CONVERSATIONS, RATE, tokens // 5)
+        return {"cores": found["cores"]}
 
     done = compare(
         setup,
