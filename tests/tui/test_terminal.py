@@ -652,26 +652,6 @@ def test_suspend_and_continue(project: Path) -> None:
         terminal.wait_for_screen("> half a line more")
 
 
-@pytest.mark.spec("T-K0.11", "T-K0.12")
-def test_other_programs_get_the_terminal(project: Path) -> None:
-    (project / "ed.sh").write_text("#!/bin/sh\nprintf 'from the editor' > \"$1\"\n")
-    (project / "ed.sh").chmod(0o755)
-    (project / "pager.sh").write_text("#!/bin/sh\ncat > paged\nread word < /dev/tty\n")
-    (project / "pager.sh").chmod(0o755)
-    environ = {"EDITOR": str(project / "ed.sh"), "PAGER": str(project / "pager.sh")}
-    with Terminal(*PASS, environ=environ) as terminal:
-        terminal.wait_for(READY)
-        terminal.send("\x07")
-        terminal.wait_for_screen("> from the editor")
-        terminal.send("\r")
-        terminal.wait_for(" out")
-        terminal.send("\x14")
-        terminal.wait_until((project / "paged").exists, "paged")
-        terminal.wait_until(lambda: "from the editor" in (project / "paged").read_text(), "text")
-        terminal.send("q\n")
-        terminal.wait_for_screen(READY)
-
-
 @pytest.mark.spec("T-A2.1")
 def test_colours_are_left_out(project: Path) -> None:
     with Terminal(*PASS, environ={"NO_COLOR": "1"}) as terminal:
@@ -679,40 +659,3 @@ def test_colours_are_left_out(project: Path) -> None:
         terminal.line("# Title `code` **b**")
         terminal.wait_for(" out")
         assert not re.search(rb"\x1b\[[0-9;]*(3[0-7]|9[0-7])m", terminal.raw)
-
-
-@pytest.mark.spec("T-A1.5")
-def test_plain_mode_says_what_is_at_work(project: Path) -> None:
-    with Terminal(*PASS, "--shell", "--plain", rows=60) as terminal:
-        terminal.wait_for(READY)
-        terminal.line('***CALL_TOOL execute {"command": "sleep 30; echo never"}')
-        terminal.wait_for("permission required:")
-        terminal.line("1")
-        terminal.wait_for("at work for ", " s: execute")
-        terminal.line("/stop")
-        terminal.wait_for("stopped")
-
-
-@pytest.mark.spec("T-A1.1", "T-A1.2", "T-A1.3", "T-A1.4")
-@pytest.mark.parametrize("way", ["flag", "variable", "dumb"])
-def test_plain_mode(project: Path, way: str) -> None:
-    environ = {"variable": {"FAST_AGENT_PLAIN": "1"}, "dumb": {"TERM": "dumb"}}.get(way, {})
-    flags = ("--plain",) if way == "flag" else ()
-    call = '***CALL_TOOL execute {"command": "echo made > file"}'
-    with Terminal(*PASS, "--shell", *flags, environ=environ, rows=60) as terminal:
-        terminal.wait_for("[plain mode: on, ", READY)
-        terminal.line("say **hello**")
-        terminal.wait_for("you:", "agent:", "say hello", " out")
-        terminal.line(call)
-        asked = "permission required: agent `agent` asks to call `execute`"
-        terminal.wait_for(asked, "1. yes", "4. no")
-        assert not (project / "file").exists()
-        terminal.line("9")
-        terminal.wait_for("answer with a number from 1 to 5")
-        terminal.send("1\r")
-        terminal.wait_until((project / "file").exists, "the file")
-        terminal.wait_for("tool: execute echo made > file")
-        terminal.line("/exit")
-        assert terminal.wait() == 0
-        assert b"\x1b" not in terminal.raw
-        assert b"\x08" not in terminal.raw

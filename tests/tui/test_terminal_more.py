@@ -13,9 +13,6 @@ from tests.engine.batch_world import ModelServer, text_reply
 from tests.tui.terminal_world import COMMAND, Terminal
 from tests.tui.test_terminal import PASS, READY, holding_tool, scripted
 
-from fast_agent.commands.table import COMMANDS
-from fast_agent.tui.keys import KEYS
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tests.card_writer import WriteCard
@@ -344,54 +341,6 @@ def test_an_agent_at_work_is_watched(project: Path, write_card: WriteCard) -> No
 
 
 @pytest.mark.spec("T-K3.2")
-def test_every_key_has_a_command_that_does_the_same(project: Path, write_card: WriteCard) -> None:
-    pipe = holding_tool(project)
-    write_card("ann.md", "function_tools: [f.py:hold]")
-    (project / "pager.sh").write_text("#!/bin/sh\ncat > paged\nread word < /dev/tty\n")
-    (project / "pager.sh").chmod(0o755)
-    paged = project / "paged"
-    steps = {"text": "wait", "call": {"name": "hold"}}, {"text": "the end"}, {"text": "second"}
-    environ = {"PAGER": str(project / "pager.sh")}
-    with Terminal(
-        *scripted(project, *steps), "--card", "ann.md", environ=environ, rows=60, columns=120
-    ) as terminal:
-        terminal.wait_for(READY)
-        terminal.line("/help")
-        terminal.wait_for("/exit: leave")
-        helped = "\n".join(terminal.everything)
-        for key in KEYS:
-            assert f"/{key.twin[1:].split()[0]}" in helped, key
-        terminal.line("/complete /permissions")
-        terminal.wait_for("/permissions  ")
-        terminal.line("go")
-        terminal.wait_for_screen("hold")
-        terminal.line("a later line")
-        terminal.wait_for_screen("queued 1: a later line")
-        terminal.line("/recall")
-        terminal.wait_for_screen("> a later line")
-        terminal.send("\x03")
-        terminal.wait_for("— stopped")
-        pipe.write_text("x")
-        terminal.send("\x03")
-        terminal.wait_until(lambda: ">" in terminal.display, "an empty editor")
-        terminal.line("/recall ltr line")
-        terminal.wait_for_screen("> a later line")
-        terminal.send("\x03")
-        terminal.wait_until(lambda: ">" in terminal.display, "an empty editor")
-        for command in ("/transcript", "/details"):
-            terminal.line(command)
-            terminal.wait_until(paged.exists, command)
-            shown = "go" if command == "/transcript" else "hold"
-            terminal.wait_until(lambda shown=shown: shown in paged.read_text(), command)
-            terminal.send("q\n")
-            terminal.wait_for_screen(READY)
-            paged.unlink()
-        terminal.line("/redraw")
-        terminal.wait_until(lambda: terminal.display[0] == ">", "the prompt at the top")
-        assert any("— stopped" in row for row in terminal.everything)
-
-
-@pytest.mark.spec("T-K3.2")
 def test_suspend_by_command(project: Path) -> None:
     shell = f"set -m; {COMMAND} go --model passthrough; echo it is suspended; fg"
     with Terminal("-c", shell, program=("/bin/bash",)) as terminal:
@@ -507,28 +456,6 @@ def test_always_can_mean_the_first_words_of_a_command(project: Path, tmp_path: P
         terminal.wait_for("execute(echo *): always allow")
     kept = json.loads((tmp_path / "home/permissions.json").read_text())
     assert kept == {str(project): {"execute(echo *)": "allow"}}
-
-
-@pytest.mark.spec("T-C0.1")
-def test_help_and_completion_come_from_the_table(project: Path) -> None:
-    with Terminal(*PASS, rows=100, columns=120) as terminal:
-        terminal.wait_for(READY)
-        terminal.line("/help")
-        terminal.wait_for("/exit: leave")
-        rows = "\n".join(terminal.everything)
-        for name, command in COMMANDS.items():
-            assert f"/{name}" in rows, name
-            assert command.summary.split("`")[0][:16].strip() in rows, name
-        terminal.send("/sessio")
-        terminal.wait_for_screen("  /session  list, start")
-
-
-@pytest.mark.spec("T-C0.6")
-def test_a_topic_opens_in_the_pager(project: Path) -> None:
-    with Terminal(*PASS, environ={"PAGER": "head -1"}) as terminal:
-        terminal.wait_for(READY)
-        terminal.line("/help models")
-        terminal.wait_for("# Models")
 
 
 @pytest.mark.spec("T-H1.2", "T-B5.2")

@@ -104,7 +104,6 @@ class Console:
         permission: Asks the user before calls; None where nothing is asked about.
         clock: A clock that only goes forward, in seconds.
         settings: How the terminal looks and which keys it takes.
-        is_plain: Whether lines are read and written, and nothing is drawn.
         early: The prompt that is shown so far; None where there is none.
         file_history: Records what files held before file tools wrote them.
         focus: Whether the terminal has the focus; None where that is not known.
@@ -137,7 +136,6 @@ class Console:
         permission: TerminalPermission | None = None,
         clock: Callable[[], float] = time.monotonic,
         settings: TuiSettings = NO_TUI,
-        is_plain: bool = False,
         early: EarlyPrompt | None = None,
         file_history: FileHistory,
         focus: Focus | None = None,
@@ -173,7 +171,6 @@ class Console:
         self._warmed: anyio.Event | None = None
         self.importing: Callable[[Callable[[], None]], None] = _call
         self.new_session: Callable[[], Awaitable[Session]] | None = None
-        self._is_plain = is_plain
         self._plain_scope: anyio.CancelScope | None = None
         self._announced: Question | None = None
         self.shown_hint = ""
@@ -219,7 +216,7 @@ class Console:
         """Talk until the user leaves."""
         if self._early is not None:
             self._early.finish()
-        if self._is_plain:
+        if self.theme.is_spoken:
             await self._run_plainly()
             return
         keyboard = self.editor.application.input
@@ -304,7 +301,7 @@ class Console:
     def note(self, text: str) -> None:
         """Print a note that is not part of the conversation."""
         lines = [shown(line) for line in text.split("\n")]
-        if not self._is_plain:
+        if not self.theme.is_spoken:
             lines = [row for line in lines for row in wrap(line, self.scroll.text_width)]
         self.scroll.add_lines([self.theme.dim(line) for line in lines])
 
@@ -478,7 +475,7 @@ class Console:
             if self.turn is not None:
                 await self._stopped.wait()
             await self.scroll.drained()
-        if self._is_plain:
+        if self.theme.is_spoken:
             self._close_plainly()
         elif self.editor.application.is_running:
             self.editor.application.exit()
@@ -734,7 +731,7 @@ class Console:
             self._announced = question
             if question is not None and self.turn is not None:
                 self._notify(self.turn, "a question waits")
-            if question is not None and self._is_plain:
+            if question is not None and self.theme.is_spoken:
                 self.scroll.add_lines(question_lines(question), "question")
         self._commit(())
 
@@ -867,7 +864,7 @@ class Console:
         self.scroll.add_lines([self.theme.you("! ") + shown(command)], "command")
         shell = self._user_shell or UserShell(self.controller.workspace, os.environ)
         self._user_shell, before = shell, shell.directory
-        if needs_terminal(command) and not self._is_plain:
+        if needs_terminal(command) and not self.theme.is_spoken:
             statuses: list[int] = []
             await self._leave_terminal(lambda: statuses.append(shell.run_at_terminal(command)))
             if any(statuses):

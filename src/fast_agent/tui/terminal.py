@@ -319,7 +319,6 @@ def _new_console(
         keys=ConsoleKeys,
         live_rows=lambda console: LiveArea(console).rows,
         settings=settings,
-        is_plain=is_plain,
         early=early,
         focus=focus,
         file_history=FileHistory(

@@ -64,8 +64,8 @@ class Theme:
         name: The theme; `auto` and `ansi` draw in the sixteen colours of the terminal.
         depth: How many colours the terminal has: 16, 256 or 2^24.
         links: Whether the terminal is known to open links that are given to it.
-        is_spoken: Whether a screen reader reads it aloud: labels and sentences stand for signs,
-            rules and columns.
+        is_spoken: Whether a screen reader reads it aloud, as in plain mode: nothing is drawn again,
+            and labels and sentences stand for signs, rules and columns.
     """
 
     def __init__(
@@ -141,6 +141,7 @@ class Theme:
             name=name,
             depth=self.depth,
             links=self.links,
+            is_spoken=self.is_spoken,
         )
         self.__dict__.update(other.__dict__)
 
