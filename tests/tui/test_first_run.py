@@ -45,9 +45,10 @@ def test_without_a_key_a_card_and_a_model_there_is_an_answer_and_a_next_step() -
 
 
 @pytest.mark.spec("T-C0.9")
-def test_a_key_is_kept_and_used_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["fastagent.secrets.yaml", "fast-agent.secrets.yaml"])
+def test_a_key_is_kept_and_used_at_once(tmp_path: Path, name: str) -> None:
     home = tmp_path / "home"
-    secrets = home / "fastagent.secrets.yaml"
+    secrets = home / name
     secrets.write_text("# mine\nopenai:\n  organization: o\n", "utf-8")
     secrets.chmod(0o644)
     key = "sk-ant-not-a-real-key"

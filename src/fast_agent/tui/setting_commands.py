@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from fast_agent.commands.command import Command, CommandResult, Word
 from fast_agent.commands.wording import listed, short
 from fast_agent.config.find import find_files
-from fast_agent.config.home import SECRETS_NAMES, home_directory
+from fast_agent.config.home import CONFIG_NAMES, SECRETS_NAMES, home_directory
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.tui import TUI, ThemeName, TuiSettings
 from fast_agent.errors import ConfigError, RunError, ToolError, os_reason
@@ -20,6 +21,7 @@ from fast_agent.tui.questions import Question
 from fast_agent.tui.rows import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from fast_agent.commands.command import Arguments
@@ -115,13 +117,13 @@ class _SettingCommands:
         if self._console.theme.is_spoken:
             hint = f"set {variable} and start again"
             raise RunError("what is typed cannot be hidden in plain mode", hint=hint)
-        file = home_directory(os.environ) / SECRETS_NAMES[0]
+        file = _file_of_home(SECRETS_NAMES)
         lines = [f"It is kept in {shown(str(file))}, which only you can read."]
         question = Question(f"The key for {provider.label}?", lines, parse=_key, secret=True)
         key = await self._console.questions.ask(question)
         if not isinstance(key, str):
             return CommandResult(text="no key was kept")
-        await run_sync(_keep_key, file, name, key)
+        await run_sync(partial(_write, file, (name, "api_key"), key, private=True))
         found = find_files(controller.workspace, file.parent).secrets
         said = f"the key for {provider.label} is kept in `{file}`"
         if os.environ.get(variable):
@@ -145,11 +147,7 @@ class _SettingCommands:
     async def _set(self, name: str, text: str) -> CommandResult:
         from anyio.to_thread import run_sync
 
-        from fast_agent.config.home import CONFIG_NAMES
-
-        home = home_directory(os.environ)
-        file = next((one for part in CONFIG_NAMES if (one := home / part).is_file()), None)
-        file = file or home / CONFIG_NAMES[0]
+        file = _file_of_home(CONFIG_NAMES)
         value = _checked(name, text, file)
         await run_sync(_write, file, ("tui", name), value)
         said = f"`{name}` is `{short(text)}` in `{file}`"
@@ -204,18 +202,21 @@ def _key(text: str) -> str:
     return key
 
 
-def _keep_key(file: Path, provider: str, key: str) -> None:
-    _write(file, (provider, "api_key"), key)
-    file.chmod(0o600)  # it may have been there
+def _file_of_home(names: Sequence[str]) -> Path:
+    """Return the file of the home that is read under one of some names: the first that is there."""
+    home = home_directory(os.environ)
+    return next((one for name in names if (one := home / name).is_file()), home / names[0])
 
 
-def _write(file: Path, keys: tuple[str, str], value: JsonValue) -> None:
+def _write(file: Path, keys: tuple[str, str], value: JsonValue, *, private: bool = False) -> None:
     from fast_agent.config.edit import with_setting
     from fast_agent.text.atomic_file import write_atomic
 
     try:
         text = file.read_text("utf-8") if file.exists() else ""
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if private and file.exists():
+            file.chmod(0o600)  # before the secret is in it; a new file is its owner's alone
         write_atomic(file, with_setting(text, *keys, value).encode())
     except (OSError, UnicodeDecodeError) as error:
         reason = os_reason(error) if isinstance(error, OSError) else "it is not text in UTF-8"
