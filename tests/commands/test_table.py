@@ -76,6 +76,8 @@ async def test_help_and_the_reference_are_made_of_it(world: DeskWorld) -> None:
         for topic in ("models", "cards", "sessions"):
             assert f"`/help {topic}`" in text
             assert (await shell(f"/help {topic}")).startswith("# ")
+        assert "`/help resources`" not in text  # the command is meant
+        assert (await shell("/help resources")).startswith("`/resources ")
         assert await shell("/help /card") == await shell("/help card")
         assert "did you mean `/card`?" in await shell.refused("/help crad")
         assert "did you mean `/history`?" in await shell.refused("/histroy")

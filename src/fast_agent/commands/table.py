@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
     from fast_agent.commands.command import Arguments
     from fast_agent.commands.controller import ConversationController
+    from fast_agent.resources.internal.provider import InternalDocument
 
 
 _TOPICS: Mapping[str, str] = MappingProxyType(
-    {"cards": "smart-agent-cards", "sessions": "histories"}
+    {"smart-agent-cards": "cards", "histories": "sessions"}
 )
+"""What help calls a document that has another id."""
 
 
 async def _help(arguments: Arguments, controller: ConversationController) -> CommandResult:
@@ -32,22 +34,13 @@ async def _help(arguments: Arguments, controller: ConversationController) -> Com
     return command_help(arguments.word(), COMMANDS)
 
 
-def help_topics() -> list[str]:
-    """Return the topics of help: the documents of the program."""
+def help_topics(commands: Mapping[str, Command]) -> dict[str, InternalDocument]:
+    """Return the documents of the program by topic, but for topics that are names of commands."""
     from fast_agent.resources.internal.provider import InternalProvider
 
-    documents = [one.id for one in InternalProvider().index if "/" not in one.id]
-    return sorted({*documents, *_TOPICS} - set(_TOPICS.values()))
-
-
-def topic_text(topic: str) -> str | None:
-    """Return the document of a topic as Markdown; None where there is none."""
-    if topic not in help_topics():
-        return None
-    from fast_agent.resources.internal.provider import InternalProvider
-
-    provider = InternalProvider()
-    return provider.text_of(provider.find(_TOPICS.get(topic, topic)))
+    documents = {one.id: one for one in InternalProvider().index if "/" not in one.id}
+    topics = {_TOPICS.get(name, name): one for name, one in documents.items()}
+    return {name: topics[name] for name in sorted(topics.keys() - commands.keys())}
 
 
 def command_help(wanted: str | None, commands: Mapping[str, Command]) -> CommandResult:
@@ -63,11 +56,13 @@ def command_help(wanted: str | None, commands: Mapping[str, Command]) -> Command
     if wanted is None:
         lines = [f"`/{one.usage}`: {one.summary}" for one in commands.values()]
         lines += [f"`{sign}`: {summary}" for sign, summary in SIGNS.items()]
-        topics = ", ".join(f"`/help {name}`" for name in help_topics())
+        topics = ", ".join(f"`/help {name}`" for name in help_topics(commands))
         return CommandResult(text=f"{listed(lines)}\n\ntopics: {topics}")
-    text = None if wanted in commands else topic_text(wanted)
-    if text is not None:
-        return CommandResult(text=text)
+    document = help_topics(commands).get(wanted)
+    if document is not None:
+        from fast_agent.resources.internal.provider import InternalProvider
+
+        return CommandResult(text=InternalProvider().text_of(document))
     command = _command(wanted.removeprefix("/"), commands)
     lines = [f"`{one.name}`: {one.summary}" for one in command.options]
     lines += [f"`/{command.name} {one.usage}`: {one.summary}" for one in command.actions]

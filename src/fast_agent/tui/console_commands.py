@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.commands.command import Command, CommandResult, Word
 from fast_agent.commands.completion import complete
-from fast_agent.commands.table import COMMANDS, command_help, topic_text
+from fast_agent.commands.table import COMMANDS, command_help, help_topics
 from fast_agent.commands.wording import fenced
 from fast_agent.errors import FastAgentError, RunError, os_reason
 from fast_agent.tui.attachments import attached_files
@@ -225,10 +225,10 @@ class _OwnCommands:
         del controller
         commands = console_commands(self._console)
         wanted = arguments.word()
-        text = None if wanted is None or wanted in commands else topic_text(wanted)
-        if text is None or self._console.theme.is_spoken:
-            return command_help(wanted, commands)
-        self._console.run_away(partial(document, self._console, text))
+        result = command_help(wanted, commands)
+        if self._console.theme.is_spoken or wanted not in help_topics(commands):
+            return result
+        self._console.run_away(partial(document, self._console, result.text))
         return CommandResult()
 
     async def keys(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
