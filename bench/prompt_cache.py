@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 from bench.comparison import compare
 from bench.figure import Goal
-from bench.setup import HERE
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
 
     from bench.comparison import Values
     from bench.figure import Figure
@@ -26,29 +23,18 @@ def figures(setup: Setup) -> Iterator[Figure]:
     """Measure a conversation over a server that keeps prompts as Anthropic's API does."""
 
     def ours() -> Values:
-        with _server(setup) as port:
+        with setup.served("prompt_server.py") as port:
             setup.ours("prompt_cache.py", port, TURNS)
             return _share(port)
 
     def theirs(peer: Peer) -> Values:
-        with _server(setup) as port:
+        with setup.served("prompt_server.py") as port:
             setup.theirs(peer, "prompt_cache.py", port, TURNS)
             return _share(port)
 
     done = compare(setup, ours, peer=theirs, rounds=1)
     name = f"conversation of {TURNS} turns with tools: input read from the prompt cache"
     yield done.figure("share", name, "%", Goal(90, at_least=True))
-
-
-@contextmanager
-def _server(setup: Setup) -> Generator[int]:
-    command = [setup.python, HERE / "ours" / "prompt_server.py"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        yield int(server.stdout.readline())
-        server.communicate("")
 
 
 def _share(port: int) -> Values:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from bench.process import Run, run_json, run_process
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -89,6 +91,22 @@ class Setup:
         return run_json(command, cwd=self.work, environ=self.environ)
 
     def theirs(self, peer: Peer, script: str, *arguments: str | Path | int) -> dict[str, Any]:
-        """Run a script of `peer/` with the peer's interpreter."""
+        """Run a script of `peer/` with the peer's interpreter, in a directory of its own.
+
+        The peer takes no configuration beside ours, and would take that of another script.
+        """
+        place = self.work / "peer" / Path(script).stem
+        place.mkdir(parents=True, exist_ok=True)
         command = (peer.python, "-P", HERE / "peer" / script, *map(str, arguments))
-        return run_json(command, cwd=self.work, environ=self.environ)
+        return run_json(command, cwd=place, environ=self.environ)
+
+    @contextmanager
+    def served(self, script: str, *arguments: str | int) -> Generator[int]:
+        """Run a server of `ours/` that prints its port and ends with its input; gives the port."""
+        command = (self.python, HERE / "ours" / script, *map(str, arguments))
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as server:
+            assert server.stdout is not None
+            yield int(server.stdout.readline())
+            server.communicate("")

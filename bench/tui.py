@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import subprocess
 import time
 from contextlib import contextmanager
 from statistics import quantiles
@@ -61,7 +60,7 @@ def figures(setup: Setup) -> Iterator[Figure]:
     yield start.figure("first", "first prompt drawn", "ms", Goal(250), note="Codex")
     yield start.figure("ready", f"{CARDS} cards loaded and ready", "ms", Goal(500))
     yield start.figure("memory", f"memory at start, {CARDS} cards", "MiB", Goal(70))
-    with _model_server(setup, tokens) as port:
+    with setup.served("model_server.py", RATE, tokens) as port:
         done = compare(
             setup,
             lambda: _stream(setup, port, tokens),
@@ -203,17 +202,6 @@ def _talking(setup: Setup, port: int) -> Generator[TerminalClient]:
         client.send("go on")
         client.settle(2.5)  # as a user takes to write a message; the model is imported meanwhile
         yield client
-
-
-@contextmanager
-def _model_server(setup: Setup, tokens: int) -> Generator[int]:
-    command = [setup.python, HERE / "ours" / "model_server.py", str(RATE), str(tokens)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        yield int(server.stdout.readline())
-        server.communicate("")
 
 
 def _resume(setup: Setup, messages: int) -> Values:

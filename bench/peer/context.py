@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -91,16 +90,10 @@ async def run(fast: Any, most: int) -> int:
 def main(most: int) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    place = Path("peer")
-    place.mkdir(exist_ok=True)
-    os.chdir(place)  # it takes no configuration beside ours
-    config = Path("fastagent.config.yaml")
     address = f"http://127.0.0.1:{server.server_port}/v1"
-    config.write_text(f"generic: {{base_url: '{address}', api_key: none}}\n")
+    Path("fastagent.config.yaml").write_text(f"generic: {{base_url: '{address}', api_key: none}}\n")
     peer: Any = import_module("fast_agent")
-    fast = peer.FastAgent(
-        "bench", parse_cli_args=False, quiet=True, no_home=True, config_path=str(config)
-    )
+    fast = peer.FastAgent("bench", parse_cli_args=False, quiet=True, no_home=True)
 
     async def nothing() -> None:
         pass

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -31,16 +30,12 @@ async def run(fast: Any, turns: int) -> None:
 
 
 def main(port: int, turns: int) -> None:
-    place = Path("peer")
-    place.mkdir(exist_ok=True)
-    os.chdir(place)  # it takes no configuration beside ours
-    config = Path("fastagent.config.yaml")
     address = f"http://127.0.0.1:{port}"
-    config.write_text(f"anthropic: {{base_url: '{address}', api_key: none}}\n")
-    peer: Any = import_module("fast_agent")
-    fast = peer.FastAgent(
-        "bench", parse_cli_args=False, quiet=True, no_home=True, config_path=str(config)
+    Path("fastagent.config.yaml").write_text(
+        f"anthropic: {{base_url: '{address}', api_key: none}}\n"
     )
+    peer: Any = import_module("fast_agent")
+    fast = peer.FastAgent("bench", parse_cli_args=False, quiet=True, no_home=True)
     rules = "".join(f"Rule {number}: be brief and exact. " for number in range(100))
 
     async def nothing() -> None:

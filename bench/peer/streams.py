@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import multiprocessing
-import os
 import sys
 import time
 from importlib import import_module
@@ -52,16 +51,11 @@ def main(many: int, rate: int, tokens: int) -> None:
     process = context.Process(target=streams.serve, args=(there, rate, tokens))
     process.start()
     try:
-        place = Path("peer")
-        place.mkdir(exist_ok=True)
-        os.chdir(place)  # it takes no configuration beside ours
-        config = Path("fastagent.config.yaml")
         address = f"http://127.0.0.1:{here.recv()}/v1"
-        config.write_text(f"generic: {{base_url: '{address}', api_key: none}}\n")
+        config = f"generic: {{base_url: '{address}', api_key: none}}\n"
+        Path("fastagent.config.yaml").write_text(config)
         peer: Any = import_module("fast_agent")
-        fast = peer.FastAgent(
-            "bench", parse_cli_args=False, quiet=True, no_home=True, config_path=str(config)
-        )
+        fast = peer.FastAgent("bench", parse_cli_args=False, quiet=True, no_home=True)
 
         async def nothing() -> None:
             pass
