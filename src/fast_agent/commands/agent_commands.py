@@ -246,12 +246,7 @@ AGENT_COMMANDS = (
         act=_model,
         words=(Word("SPEC", "model"),),
     ),
-    Command(
-        name="system",
-        busy="now",
-        summary="print the system prompt",
-        act=_system,
-    ),
+    Command(name="system", busy="now", summary="print the system prompt", act=_system),
     Command(
         name="usage",
         busy="now",

@@ -195,6 +195,8 @@ def _list(lines: Sequence[str], empty: str) -> CommandResult:
     return CommandResult(text=listed(lines) if lines else empty)
 
 
+_SERVER = (Word("SERVER", "server", required=True),)
+
 OFFER_COMMANDS = (
     Command(
         name="tools",
@@ -213,26 +215,26 @@ OFFER_COMMANDS = (
                 busy="now",
                 summary="connect to a server, also where that failed",
                 act=_connect,
-                words=(Word("SERVER", "server", required=True),),
+                words=_SERVER,
             ),
             Command(
                 name="disconnect",
                 summary="end the connection to a server until it is used again",
                 act=_disconnect,
-                words=(Word("SERVER", "server", required=True),),
+                words=_SERVER,
             ),
             Command(
                 name="reconnect",
                 summary="end the connection to a server and connect again",
                 act=_reconnect,
-                words=(Word("SERVER", "server", required=True),),
+                words=_SERVER,
             ),
             Command(
                 name="log",
                 busy="now",
                 summary="show the last lines of a server's standard error",
                 act=_log,
-                words=(Word("SERVER", "server", required=True),),
+                words=_SERVER,
             ),
         ),
     ),

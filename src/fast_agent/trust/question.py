@@ -306,16 +306,16 @@ def shown_root(root: Path) -> str:
 
 
 def _difference(found: FoundSet, standing: Standing, columns: int | None) -> Iterator[str]:
-    before = {_without_files(effect): effect for effect in standing.gone}
-    same = {_without_files(effect) for effect in standing.added} & before.keys()
-    added = [one for one in standing.added if _without_files(one) not in same]
-    gone = [one for one in standing.gone if _without_files(one) not in same]
-    changed = [
-        replace(one, notes=(*one.notes, *_changed_files(before[_without_files(one)], one)))
-        for one in standing.added
-        if _without_files(one) in same
-    ]
-    for effects, mark in ((added, "+"), (gone, "-"), (changed, "~")):
+    gone = {_without_files(one): one for one in standing.gone}
+    added: list[Effect] = []
+    changed: list[Effect] = []
+    for one in standing.added:
+        before = gone.pop(_without_files(one), None)
+        if before is None:
+            added.append(one)
+        else:
+            changed.append(replace(one, notes=(*one.notes, *_changed_files(before, one))))
+    for effects, mark in ((added, "+"), (gone.values(), "-"), (changed, "~")):
         yield from effect_lines(effects, mark, columns=columns)
     for path in standing.rewritten:
         names = dict.fromkeys(str(one.holder) for one in found.effects if one.path == path)

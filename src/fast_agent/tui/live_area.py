@@ -76,12 +76,12 @@ class LiveArea:
 
     def _attachments(self, columns: int) -> list[str]:
         """Draw the files that are sent with what is typed."""
-        text = self._console.editor.draft
-        if text != self._noted[0]:
+        text, opened = self._console.editor.draft, self._console.opened
+        if opened is not None and text != self._noted[0]:
             notes: list[str] = []
             if "@" in text and text[:1] not in {"/", "!"}:
-                with suppress(OSError, FastAgentError):  # a file may be gone by now
-                    notes = attachment_notes(text, self._console.controller.workspace)
+                with suppress(OSError):  # a file may be gone by now
+                    notes = attachment_notes(text, opened.workspace)
             row = "  ".join(f"+ {shown(note)}" for note in notes)
             self._noted = text, [row] if row else []
         return [self._console.theme.dim(clip(f"  {row}", columns)) for row in self._noted[1]]
