@@ -143,6 +143,7 @@ async def test_a_line_is_completed(world: DeskWorld) -> None:
             return [one.text for one in found]
 
         assert ways("/ca") == ["/call", "/card"]
+        assert ways("/help confi") == ["configuration"]
         assert ways("/card ") == ["ann.md", "bob.md", '"my cards/"']
         assert ways('/card "my cards/') == ['"my cards/cid.md"']
         assert ways("/card .h") == [".hidden.md"]

@@ -52,6 +52,12 @@ def test_a_console_without_control_sequences_gets_plain_mode(
     [
         (b"", TerminalReplies()),
         (b"typed\x1b[?6c", TerminalReplies(answered=True)),
+        (b"\x1b[?4;6c", TerminalReplies(answered=True)),
+        (
+            b"\x1b_Gi=31;OK\x1b\\\x1b[?62;4;22c",
+            TerminalReplies(answered=True, images=("kitty", "sixel")),
+        ),
+        (b"\x1b_Gi=31;ENOTSUPPORTED\x1b\\\x1b[?62;14c", TerminalReplies(answered=True)),
         (b"\x1b[?2026;0$y\x1b[?6c", TerminalReplies(answered=True, synchronized=False)),
         (
             REPLIES,

@@ -16,7 +16,7 @@ from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.card_files import CARD_SUFFIXES
 from fast_agent.commands.arguments import next_token
 from fast_agent.commands.command import Command
-from fast_agent.commands.table import COMMANDS
+from fast_agent.commands.table import COMMANDS, help_topics
 from fast_agent.commands.wording import short
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.tui import TUI, ThemeName
@@ -192,7 +192,9 @@ def _choices(
                 (name, _agent_about(name, controller)) for name in controller.app.load_set.cards
             ]
         case "command":
-            return [(command.name, command.summary) for command in commands.values()]
+            named = {command.name: command.summary for command in commands.values()}
+            topics = {name: one.title for name, one in help_topics(commands).items()}
+            return [*named.items(), *topics.items()]
         case "history":
             return [(word, "") for word in HISTORIES]
         case "model":

@@ -16,6 +16,7 @@ ThemeName: TypeAlias = Literal["auto", "ansi", "dark", "light", "high-contrast",
 Wrap: TypeAlias = Literal["words", "terminal"]
 Thinking: TypeAlias = Literal["line", "show", "hide"]
 EditingKeys: TypeAlias = Literal["emacs", "vi"]
+ImageDrawing: TypeAlias = Literal["auto", "kitty", "iterm", "sixel", "off"]
 Notify: TypeAlias = Literal["auto", "bell", "off"]
 BusyEnter: TypeAlias = Literal["queue", "steer"]
 StatusField: TypeAlias = Literal["agent", "model", "context", "cost", "mode", "session", "hint"]
@@ -34,6 +35,7 @@ class TuiSettings:
         width: Most columns of text.
         wrap: Who wraps prose: this program at words, or the terminal.
         markdown: Whether answers are drawn as Markdown; else as they were written.
+        images: How images of answers are drawn; `auto` goes by what the terminal is known for.
         motion: Whether the spinner moves.
         thinking: Whether reasoning is one line, shown whole, or hidden.
         plain: Whether lines are read and written, and nothing is drawn.
@@ -50,6 +52,7 @@ class TuiSettings:
     width: int = 100
     wrap: Wrap = "words"
     markdown: bool = True
+    images: ImageDrawing = "auto"
     motion: bool = True
     thinking: Thinking = "line"
     plain: bool = False
@@ -71,6 +74,9 @@ TUI: Final = Record(
         Entry("width", Whole(minimum=20), "most columns of text", effects=()),
         Entry("wrap", OneOf(get_args(Wrap)), "who wraps prose", effects=()),
         Entry("markdown", Flag(), "whether answers are drawn as Markdown", effects=()),
+        Entry(
+            "images", OneOf(get_args(ImageDrawing)), "how images of answers are drawn", effects=()
+        ),
         Entry("motion", Flag(), "whether the spinner moves", effects=()),
         Entry("thinking", OneOf(get_args(Thinking)), "how reasoning is shown", effects=()),
         Entry("plain", Flag(), "whether lines are written and nothing is drawn", effects=()),

@@ -22,6 +22,7 @@ from fast_agent.agents.events import (
     Steered,
     TextStreamed,
     ThinkingStreamed,
+    ToolFinished,
     TurnStarted,
 )
 from fast_agent.commands.command import CommandResult
@@ -32,6 +33,7 @@ from fast_agent.errors import CardError, FastAgentError, RunError, os_reason
 from fast_agent.tui.activity import Activity, one_line, seconds
 from fast_agent.tui.attachments import attached_files, with_attachments, with_shell_output
 from fast_agent.tui.editor import Editor
+from fast_agent.tui.images import ImageRoom, Images, PixelSize
 from fast_agent.tui.keyboard import Focus, cooked_terminal, interrupts_passed, suspend
 from fast_agent.tui.keys import bound_keys
 from fast_agent.tui.line_queue import LineQueue
@@ -182,7 +184,10 @@ class Console:
         self._start_due = anyio.Event()
         self.opened: ConversationController | None = None
         self.commands: Mapping[str, Command] = COMMANDS
-        self._lines = TurnLines(self.scroll, theme, self.activity, clock, lambda: self.settings)
+        images = Images(theme, lambda: self.settings.images, self._image_room, os.environ)
+        self._lines = TurnLines(
+            self.scroll, theme, self.activity, clock, lambda: self.settings, images
+        )
         self._away = False
         self._held: list[str] = []
         self.draft: Draft | None = None
@@ -365,6 +370,13 @@ class Console:
                 pass
         if self.turn is not None:
             self.scroll.add_lines(self.activity.take(event), "work")
+            if isinstance(event, ToolFinished) and is_top:
+                self._lines.images(event.result.content)
+
+    def _image_room(self) -> ImageRoom:
+        """Return the room of an image: that of text, and half of the screen's rows."""
+        cell = PixelSize(*self.screen.cell)
+        return ImageRoom(self.scroll.text_width, self.screen.size[1] // 2, cell)
 
     @property
     def context_use(self) -> ContextUse | None:

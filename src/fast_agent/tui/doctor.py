@@ -15,6 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.text.frozen import frozen
+from fast_agent.tui.images import REQUIREMENT as IMAGES
+from fast_agent.tui.images import has_pillow, image_source
 from fast_agent.tui.keyboard import ask_terminal
 from fast_agent.tui.programs import copy_command, image_command, notifies_by_message
 from fast_agent.tui.rows import shown
@@ -26,8 +28,10 @@ if TYPE_CHECKING:
 
     from fast_agent.config.tui import TuiSettings
 
-_QUESTION: Final = "\x1b[>0q\x1b[?2026$p\x1b[?u\x1b]11;?\x07\x1b[c"
-"""Name, synchronized output, extended keys, background; last what every terminal replies to."""
+_QUESTION: Final = (
+    "\x1b[>0q\x1b[?2026$p\x1b[?u\x1b]11;?\x07\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[c"
+)
+"""Name, synchronized output, extended keys, background, images; last what every one replies to."""
 _REPLY_SECONDS: Final = 0.5
 _NAME: Final = re.compile(rb"\x1bP>\|([^\x1b\x07]{1,100})(?:\x1b\\|\x07)")
 _SYNCHRONIZED: Final = re.compile(rb"\x1b\[\?2026;([0-4])\$y")
@@ -35,7 +39,10 @@ _EXTENDED_KEYS: Final = re.compile(rb"\x1b\[\?\d{1,4}u")
 _BACKGROUND: Final = re.compile(
     rb"\x1b\]11;rgb:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})"
 )
-_END: Final = re.compile(rb"\x1b\[\?[0-9;]*c")
+_KITTY_IMAGES: Final = re.compile(rb"\x1b_Gi=31;OK\x1b\\")
+_END: Final = re.compile(rb"\x1b\[\?([0-9;]*)c")
+_SIXEL: Final = b"4"
+"""Among the attributes of a terminal: it draws sixels."""
 _WITHIN: Final = {
     "TMUX": "tmux",
     "STY": "screen",
@@ -56,6 +63,7 @@ class TerminalReplies:
         synchronized: Whether it draws a frame at once; None where it did not say.
         extended_keys: Whether it reports keys by the kitty protocol.
         background: Its background, `rrggbb`; empty where it did not say.
+        images: The protocols of images it says it draws.
     """
 
     answered: bool = False
@@ -63,6 +71,7 @@ class TerminalReplies:
     synchronized: bool | None = None
     extended_keys: bool = False
     background: str = ""
+    images: tuple[str, ...] = ()
 
 
 def read_replies(data: bytes) -> TerminalReplies:
@@ -70,12 +79,16 @@ def read_replies(data: bytes) -> TerminalReplies:
     name = _NAME.search(data)
     synchronized = _SYNCHRONIZED.search(data)
     background = _BACKGROUND.search(data)
+    end = _END.search(data)
+    is_sixel = end is not None and _SIXEL in end[1].split(b";")[1:]
+    images = {"kitty": _KITTY_IMAGES.search(data) is not None, "sixel": is_sixel}
     return TerminalReplies(
-        answered=_END.search(data) is not None,
+        answered=end is not None,
         name=name[1].decode("utf-8", "replace") if name else "",
         synchronized=synchronized[1] in b"123" if synchronized else None,
         extended_keys=_EXTENDED_KEYS.search(data) is not None,
         background="".join(map(_two_digits, background.groups())) if background else "",
+        images=tuple(name for name, is_drawn in images.items() if is_drawn),
     )
 
 
@@ -99,6 +112,7 @@ def report(environ: Mapping[str, str], settings: TuiSettings, plain: str | None)
         "output": _stream(1) + (f", {columns} x {rows}" if os.isatty(1) else ""),
         **terminal_facts(environ, replies, encoding),
         **_drawing_facts(environ, settings, plain, encoding),
+        "images": _images(environ, settings, replies, plain),
         **_program_facts(environ, settings),
     }
     width = max(map(len, facts)) + 2
@@ -143,6 +157,23 @@ def _drawing_facts(
     }
 
 
+def _images(
+    environ: Mapping[str, str], settings: TuiSettings, replies: TerminalReplies, plain: str | None
+) -> str:
+    """Describe whether images are drawn, and what would draw them where they are only named."""
+    drawing, source = settings.images, image_source(environ)
+    if drawing != "auto":
+        source = None if drawing == "off" else (drawing, "tui.images")
+    if plain is not None or drawing == "off":
+        return "named"
+    if source is None:
+        able = " or ".join(f"`tui.images: {name}`" for name in replies.images)
+        return f"named; {able} draws them" if able else "named"
+    what = "this needs" if source[0] == "sixel" else "formats other than PNG need"
+    needs = "" if has_pillow() else f"; {what} `pip install '{IMAGES}'`"
+    return f"drawn ({source[0]}), by {source[1]}{needs}"
+
+
 def _program_facts(environ: Mapping[str, str], settings: TuiSettings) -> dict[str, str]:
     editor = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
     copied, image = copy_command(environ), image_command(environ)
@@ -150,7 +181,7 @@ def _program_facts(environ: Mapping[str, str], settings: TuiSettings) -> dict[st
     return {
         "notification": "off" if settings.notify == "off" else "message" if message else "bell",
         "clipboard": copied[0] if copied else "by the terminal (OSC 52)",
-        "images": image[0] if image else "none; needs `wl-paste`, `xclip` or `pngpaste`",
+        "pasted images": image[0] if image else "none; needs `wl-paste`, `xclip` or `pngpaste`",
         "editor": _program(editor),
         "pager": _program(environ.get("PAGER") or "less"),
     }

@@ -21,11 +21,14 @@ STAND_IN = "passthrough"
 """The model that answers where there is none: it repeats what it is sent."""
 
 
-async def settle_model(controller: ConversationController) -> str | None:
+async def settle_model(
+    controller: ConversationController, *, can_hide_keys: bool = True
+) -> str | None:
     """Use the stand-in for every agent without a usable model.
 
     Args:
         controller: The conversation.
+        can_hide_keys: Whether what is typed can be hidden, as `/auth` needs.
 
     Returns:
         What the user can do, as Markdown; None if models were chosen.
@@ -34,10 +37,11 @@ async def settle_model(controller: ConversationController) -> str | None:
     if not unchosen:
         return None
     if is_local_ready(os.environ):
-        return _ready_text() if controller.agent in unchosen else None
+        return _ready_text(can_hide_keys) if controller.agent in unchosen else None
     for name in unchosen:
         await controller.app.choose_model(name, STAND_IN)
-    return _missing_text(len(unchosen) < len(controller.app.agent_names()))
+    some_answer = len(unchosen) < len(controller.app.agent_names())
+    return _missing_text(some_answer) + _provider_steps(can_hide_keys)
 
 
 async def take_local(controller: ConversationController) -> None:
@@ -94,10 +98,10 @@ def _selection(controller: ConversationController, name: str) -> tuple[str, str]
     return selection.text, selection.source
 
 
-def _ready_text() -> str:
+def _ready_text(can_hide_keys: bool) -> str:
     return (
         "A small model on this machine answers: enough for a first try, too small for tools.\n\n"
-        + _provider_steps()
+        + _provider_steps(can_hide_keys)
     )
 
 
@@ -109,10 +113,10 @@ def _missing_text(some_answer: bool) -> str:
     local = f"`/pull` fetches a small model to this machine ({size} MiB, no key needed)"
     if not installed(LOCAL_MODULES):
         local = f"`pip install '{LOCAL_REQUIREMENT}'`; then {local}"
-    return f"{who} what you write.\n\n- {local}\n{_provider_steps()}"
+    return f"{who} what you write.\n\n- {local}\n"
 
 
-def _provider_steps() -> str:
+def _provider_steps(can_hide_keys: bool) -> str:
     from fast_agent.config.providers import PROVIDERS
 
     keys = [
@@ -121,8 +125,11 @@ def _provider_steps() -> str:
         if provider.default_model is not None
     ]
     listed = ", ".join(f"`{key}`" for key in keys[:3])
+    how = f"`/auth PROVIDER` keeps its key (or set {listed} …)"
+    if not can_hide_keys:
+        how = f"set its key ({listed} …) and start again"
     return (
-        f"- a provider: `/auth PROVIDER` keeps its key (or set {listed} …); "
+        f"- a provider: {how}; "
         "`fast-agent models` lists them all\n"
         "- agents of your own: `fast-agent new` writes a card, `/card PATH` loads one"
     )

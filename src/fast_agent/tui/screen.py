@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from struct import unpack
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.tui.rows import RESET, clip, height, is_measured, width
@@ -17,6 +18,7 @@ from fast_agent.tui.rows import RESET, clip, height, is_measured, width
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+_USUAL_CELL: Final = (8, 16)
 SYNC_ON: Final = "\x1b[?2026h"
 SYNC_OFF: Final = "\x1b[?2026l"
 _MODES_ON: Final = "\x1b[?2004h\x1b[?1004h\x1b[>4;1m"
@@ -74,6 +76,19 @@ class Screen:
     def size(self) -> tuple[int, int]:
         """Columns and rows now."""
         return self._size()
+
+    @property
+    def cell(self) -> tuple[int, int]:
+        """Width and height of a cell in pixels; usual ones where the terminal does not say."""
+        with suppress(OSError, ImportError):
+            import fcntl
+            import termios
+
+            reply = fcntl.ioctl(self._descriptor, termios.TIOCGWINSZ, bytes(8))
+            rows, columns, width, height = unpack("HHHH", reply)
+            if rows and columns and width >= columns and height >= rows:
+                return width // columns, height // rows
+        return _USUAL_CELL
 
     @property
     def is_settling(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -47,7 +48,7 @@ class Scroll:
         self._commit = commit
         self._slow = slow
         self._settings = settings
-        self._items: deque[tuple[str, str, Sequence[str]]] = deque()
+        self._items: deque[tuple[str, str, Sequence[str] | Callable[[], list[str]]]] = deque()
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
@@ -66,7 +67,7 @@ class Scroll:
         """Add a piece of an answer."""
         safe = visible_lines(text, self._before)
         self._before = text[-1:] or self._before
-        self._add("text", safe, ())
+        self._add("piece", safe, ())
 
     def end_text(self) -> None:
         """End the answer: what is left of it is drawn."""
@@ -80,7 +81,11 @@ class Scroll:
 
     def add_markdown(self, text: str, kind: str = "note") -> None:
         """Add a whole text."""
-        self._add("markdown", visible_lines(text), (kind,))
+        self.add_drawn(partial(self._whole, visible_lines(text)), kind)
+
+    def add_drawn(self, draw: Callable[[], list[str]], kind: str) -> None:
+        """Add finished lines that take time to draw; a worker thread draws them."""
+        self._add(kind, "", draw)
 
     async def run(self) -> None:
         """Draw what is added, until cancelled."""
@@ -102,7 +107,7 @@ class Scroll:
     def tail(self, columns: int, most: int) -> list[str]:
         """Draw the end of the text that is not finished."""
         text = self._pending + self._flight
-        text += "".join(text for kind, text, _ in self._items if kind == "text")
+        text += "".join(text for kind, text, _ in self._items if kind == "piece")
         text = text.strip("\n")
         if not text or most <= 0:
             return []
@@ -118,7 +123,7 @@ class Scroll:
         stream.feed("```python\nx = 1\n```\n- a\n\n| a |\n|---|\n| b |\n")
         stream.finish()
 
-    def _add(self, kind: str, text: str, lines: Sequence[str]) -> None:
+    def _add(self, kind: str, text: str, lines: Sequence[str] | Callable[[], list[str]]) -> None:
         self._items.append((kind, text, lines))
         self._idle = anyio.Event() if self._idle.is_set() else self._idle
         self._wake.set()
@@ -126,9 +131,9 @@ class Scroll:
     async def _next(self) -> list[str]:
         kind, text, lines = self._items.popleft()
         match kind:
-            case "text":
+            case "piece":
                 pieces = [text]
-                while self._items and self._items[0][0] == "text":
+                while self._items and self._items[0][0] == "piece":
                     pieces.append(self._items.popleft()[1])
                 return await self._feed("".join(pieces))
             case "end":
@@ -138,11 +143,9 @@ class Scroll:
                 rows = await run_sync(stream.finish)
                 self._pending = ""
                 return self._apart("text", rows)
-            case "markdown":
-                rows = await run_sync(self._whole, text)
-                return self._apart(lines[0], rows)
             case _:
-                return self._apart(kind, list(lines))
+                rows = await run_sync(lines) if callable(lines) else list(lines)
+                return self._apart(kind, rows)
 
     async def _feed(self, text: str) -> list[str]:
         stream = self._stream

@@ -229,7 +229,7 @@ async def _talk(
         try:
             if options.plain is not None:
                 console.scroll.add_lines([f"[plain mode: on, {options.plain}]"])
-            first_steps = await settle_model(controller)
+            first_steps = await settle_model(controller, can_hide_keys=options.plain is None)
             _greet(console, controller)
             if first_steps is not None:
                 console.say(first_steps)

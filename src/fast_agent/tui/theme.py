@@ -172,8 +172,8 @@ class Theme:
 _LINK_PROGRAMS: Final = frozenset({"iTerm.app", "WezTerm", "ghostty", "vscode", "Hyper", "rio"})
 _LINK_TERMS: Final = frozenset({"xterm-kitty", "xterm-ghostty", "foot", "alacritty", "contour"})
 _LINK_VERSIONS: Final = {"VTE_VERSION": 5000, "KONSOLE_VERSION": 201200}
-_IN_BETWEEN: Final = ("TMUX", "STY", "ZELLIJ")
-"""What may drop links on their way to the terminal."""
+IN_BETWEEN: Final = ("TMUX", "STY", "ZELLIJ")
+"""What may drop links and images on their way to the terminal."""
 
 
 def link_source(environ: Mapping[str, str]) -> str | None:
@@ -181,7 +181,7 @@ def link_source(environ: Mapping[str, str]) -> str | None:
 
     The terminals are those whose documentation says so, each named by the variable that it sets.
     """
-    if any(environ.get(name) for name in _IN_BETWEEN):
+    if any(environ.get(name) for name in IN_BETWEEN):
         return None
     if environ.get("TERM_PROGRAM") in _LINK_PROGRAMS:
         return "TERM_PROGRAM"

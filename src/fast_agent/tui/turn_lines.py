@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from fast_agent.messages.content import ImageContent
 from fast_agent.tui.activity import seconds, tokens
 from fast_agent.tui.rows import shown, width, wrap
 from fast_agent.tui.scroll import quoted
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from fast_agent.agents.steering import SteeringMessage
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.config.tui import TuiSettings
+    from fast_agent.messages.content import Content
     from fast_agent.tui.activity import Activity
+    from fast_agent.tui.images import Images
     from fast_agent.tui.scroll import Scroll
     from fast_agent.tui.theme import Theme
 
@@ -47,6 +51,7 @@ class TurnLines:
         activity: The tools and agents at work.
         clock: A clock that only goes forward, in seconds.
         settings: How reasoning is shown; may change.
+        images: Draws images.
     """
 
     def __init__(
@@ -56,7 +61,9 @@ class TurnLines:
         activity: Activity,
         clock: Callable[[], float],
         settings: Callable[[], TuiSettings],
+        images: Images,
     ) -> None:
+        self._images = images
         self._settings = settings
         self._scroll = scroll
         self._theme = theme
@@ -81,6 +88,13 @@ class TurnLines:
         if not turn.streamed and event.message.text:
             self._scroll.add_text(event.message.text)
         self._scroll.end_text()
+        self.images(event.message.content)
+
+    def images(self, content: Sequence[Content]) -> None:
+        """Write the images among content."""
+        found = [block for block in content if isinstance(block, ImageContent)]
+        if found:
+            self._scroll.add_drawn(partial(self._images.rows, found), "image")
 
     def end_thought(self, turn: TurnState) -> None:
         """Write that a thought is over."""
