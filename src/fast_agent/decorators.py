@@ -202,6 +202,7 @@ def agent(
     max_parallel: int | None = None,
     child_timeout_sec: float | None = None,
     max_display_instances: int | None = None,
+    queue: str | None = None,
     agents_as_tools_options: AgentsAsToolsOptions | None = None,
 ) -> DeclaredAgent:
     """Add an agent of type `agent`; usable as a decorator, which leaves the function as it is.
@@ -246,6 +247,7 @@ def agent(
         max_parallel: Most children at work at once.
         child_timeout_sec: Longest run of a child, in seconds.
         max_display_instances: How many children are shown in full.
+        queue: The workers that run its steps on Temporal, by the name of their queue.
         agents_as_tools_options: The fields on children as one value; the single ones go before it.
 
     Raises:
@@ -547,6 +549,7 @@ class AgentFields(TypedDict, total=False):
     max_parallel: int
     child_timeout_sec: float
     max_display_instances: int
+    queue: str
     agents_as_tools_options: AgentsAsToolsOptions
 
 

@@ -49,6 +49,7 @@ FIELDS: dict[str, Any] = {
     "max_parallel": 3,
     "child_timeout_sec": 1.5,
     "max_display_instances": 4,
+    "queue": "gpu",
 }
 
 

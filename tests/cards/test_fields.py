@@ -19,6 +19,7 @@ AGENT = (
     | {"agents", "skills", "history_mode", "max_parallel", "child_timeout_sec"}
     | {
         "max_display_instances",
+        "queue",
         "function_tools",
         "tool_hooks",
         "shell",

@@ -140,6 +140,7 @@ class AgentConfig:
     max_parallel: int | None = None
     child_timeout_sec: float | None = None
     max_display_instances: int = 20
+    queue: str | None = None
 
     hand_off: bool = False
 

@@ -362,6 +362,13 @@ FIELDS: tuple[Field, ...] = (
         default=20,
     ),
     Field(
+        "queue",
+        Text(),
+        _AGENT,
+        "the workers that run its steps on Temporal, by the name of their queue",
+        effects=(),  # what its steps may do is the same everywhere
+    ),
+    Field(
         "sequence",
         _NAMES,
         _types("chain"),

@@ -9,7 +9,7 @@ import threading
 import time
 from base64 import b64decode
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -431,16 +431,15 @@ class BatchCommand(CardOptions):
         progress: BatchProgress,
     ) -> AsyncGenerator[tuple[Ask, str]]:
         """Have workers answer runs; yields what waits for one, and the edition of new ones."""
-        from fast_agent.cli.temporal import choices_of, temporal_runs, tool_paths
+        from fast_agent.cli.temporal import choices_of, pin_cards, temporal_runs, tool_paths
         from fast_agent.engine.engine import RunAnswer
-        from fast_agent.engine.temporal.runs import Pinned
         from fast_agent.messages.message import Message
         from fast_agent.models.step_model import usage_to_json
 
         del progress
         runs = await temporal_runs(program, self.temporal_address)
         choices = choices_of(self, program, self.agent)
-        pinned = await runs.pin(program, choices, tools=tool_paths(self, program))
+        pinned = await pin_cards(runs, program, choices, tool_paths(self, program))
         # Batches of several machines may have files of the same name.
         salt = store.facts().get("cluster") or token_hex(4)
         store.set_facts({"cluster": salt})
@@ -450,7 +449,7 @@ class BatchCommand(CardOptions):
             del steps
 
             async def answered() -> RunResult:
-                edition = Pinned(run.edition or pinned.digest, pinned.models)
+                edition = replace(pinned, digest=run.edition or pinned.digest)
                 handle = await runs.start(
                     f"{salt}-{run.id}",
                     edition,

@@ -163,11 +163,36 @@ def carry_turns(program: FastAgent, options: CardOptions, address: str | None) -
         from fast_agent.engine.temporal.conversation import TemporalCarrier
 
         runs = await temporal_runs(program, address)
-        cards = PinnedProgram(program, partial(runs.pin, program, choices, tools=tools))
+        cards = PinnedProgram(program, partial(pin_cards, runs, program, choices, tools))
         async with TemporalCarrier(runs, cards, human) as carrier:
             yield carrier
 
     program.new_carrier = new_carrier
+
+
+async def pin_cards(
+    runs: TemporalRuns, program: FastAgent, choices: EditionChoices, tools: list[Path]
+) -> Pinned:
+    """Keep the cards of a program for workers, and say which of their queues nobody serves.
+
+    Args:
+        runs: Keeps them.
+        program: The program, with its cards loaded.
+        choices: What the user chose over the cards.
+        tools: Files and directories whose agents become tools of the receiver.
+
+    Raises:
+        FastAgentError: The cards cannot be run, or not by other machines.
+    """
+    from fast_agent.cli.report import report_note
+
+    pinned = await runs.pin(program, choices, tools=tools)
+    for name in await runs.unserved(pinned):
+        report_note(
+            f"no worker serves the queue `{name}`: steps of its agents wait for"
+            f" `fast-agent worker --queue {name}`"
+        )
+    return pinned
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,9 @@ EDITIONS = "editions"
 )  # fmt: skip
 @options.TEMPORAL_ADDRESS
 @click.option(
-    "--queue", "models", multiple=True, metavar="MODEL",
-    help="Only ask this model, for the runs of all workers; may be repeated.",
+    "--queue", "queues", multiple=True, metavar="MODEL|QUEUE",
+    help="Only ask this model, or run the steps of cards with this `queue`, for the runs of all"
+    " workers; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--slots", type=click.IntRange(min=1), default=40, show_default=True,
@@ -39,7 +40,7 @@ EDITIONS = "editions"
 )  # fmt: skip
 @click.option(
     "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
-    help="Most requests a second to each --queue, over all workers of it.",
+    help="Most steps a second of each --queue, over all workers of it.",
 )  # fmt: skip
 @click.option(
     "--drain", "drain_seconds", type=click.FloatRange(min=0), default=30.0, show_default=True,
@@ -50,7 +51,7 @@ EDITIONS = "editions"
 def command(
     engine: str,
     temporal_address: str | None,
-    models: tuple[str, ...],
+    queues: tuple[str, ...],
     slots: int,
     rate: float | None,
     drain_seconds: float,
@@ -68,8 +69,8 @@ def command(
     from fast_agent.app import FastAgent
 
     show_log(quiet=quiet)
-    if rate is not None and not models:
-        raise click.UsageError("--rate bounds the requests to a --queue; name one")
+    if rate is not None and not queues:
+        raise click.UsageError("--rate bounds the steps of a --queue; name one")
     program = FastAgent(config_path=config_path)
     hide_in_errors(program.redact)
     from fast_agent.cli.temporal import import_engine, temporal_options
@@ -80,7 +81,7 @@ def command(
     from fast_agent.engine.temporal.worker import WorkerOptions
 
     given = WorkerOptions(
-        models=models, slots=slots, requests_per_second=rate, drain_seconds=drain_seconds
+        queues=queues, slots=slots, requests_per_second=rate, drain_seconds=drain_seconds
     )
     address = temporal_options(program.settings, temporal_address)
     asyncio.run(_serve(program, config_path, address, given, quiet=quiet))
@@ -122,7 +123,7 @@ async def _serve(
 
     def report() -> None:
         if not quiet:
-            served = ", ".join(given.models) or "everything"
+            served = ", ".join(given.queues) or "everything"
             report_note(f"worker of {served} at {address.address}, {given.slots} slots")
 
     async with EditionHost(store, home, new_program, is_sealed=is_sealed) as host:

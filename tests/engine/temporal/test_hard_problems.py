@@ -9,6 +9,8 @@ import pytest
 from tests.engine.batch_world import ModelServer, Reply, call_reply, text_reply
 from tests.engine.temporal.temporal_world import eventually, temporal_world
 
+from fast_agent.cli.temporal import pin_cards
+from fast_agent.engine.edition import EditionChoices
 from fast_agent.engine.execute import StepExecutor
 from fast_agent.engine.part_store import Cipher
 from fast_agent.engine.temporal.runs import RunCancelledError
@@ -249,7 +251,7 @@ async def test_a_model_with_workers_of_its_own_is_asked_by_them_alone(
         with ModelServer(lambda _: text_reply("hello")) as models:
             use_model(world, models)
             world.write(one=AGENT)
-            async with world.worker(), world.worker(models=("generic.m",)):
+            async with world.worker(), world.worker(queues=("generic.m",)):
                 await eventually(partial(world.runs.is_served, "generic.m"))
                 run = await world.start("one")
                 assert (await world.runs.result(run)).message.text == "hello"
@@ -258,7 +260,49 @@ async def test_a_model_with_workers_of_its_own_is_asked_by_them_alone(
                 for event in (await run.fetch_history()).events
                 if event.HasField("activity_task_scheduled_event_attributes")
             ]
-            assert scheduled.task_queue.name == world.options.model_queue("generic.m")
+            assert scheduled.task_queue.name == world.options.side_queue("generic.m")
+
+
+@pytest.mark.spec("TEMPORAL-18")
+async def test_the_steps_of_an_agent_with_a_queue_wait_for_its_workers(
+    tmp_path: Path, server: TemporalServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The child stays in the workflow of its parent; only its steps move."""
+    async with temporal_world(tmp_path, server) as world:
+        (tmp_path / "tools.py").write_text(
+            'def double(n: int) -> int:\n    """Double."""\n    return n * 2\n'
+        )
+        tools = "function_tools: [tools.py:double]\n"
+        world.write(
+            boss=f"type: agent\nmodel: passthrough\ninstruction: x\nagents: [painter]\n{tools}",
+            painter=f"type: agent\nmodel: passthrough\ninstruction: x\nqueue: gpu\n{tools}",
+        )
+        program = world.program()
+        program.load_agents(".")
+        pinned = await pin_cards(world.runs, program, EditionChoices(), [])
+        assert pinned.queues == ("gpu",)
+        assert "no worker serves the queue `gpu`" in capsys.readouterr().err
+        call = '***CALL_TOOL agent__painter {"message": "***CALL_TOOL double {\\"n\\": 4}"}'
+        async with world.worker():
+            run = await world.start("boss", call, edition=pinned)
+
+            async def waits() -> bool:
+                return "model painter" in str(await run.query("progress"))
+
+            await eventually(waits)
+            async with world.worker(queues=("gpu",)):
+                assert "8" in (await world.runs.result(run)).message.text
+                assert await world.runs.unserved(pinned) == []
+        scheduled = [
+            event.activity_task_scheduled_event_attributes
+            for event in (await run.fetch_history()).events
+            if event.HasField("activity_task_scheduled_event_attributes")
+        ]
+        queues = [
+            (one.activity_type.name, one.task_queue.name.partition(":")[2]) for one in scheduled
+        ]
+        own = [("model", "gpu"), ("tool", "gpu"), ("model", "gpu")]
+        assert queues == [("model", ""), *own, ("model", "")]
 
 
 @pytest.mark.spec("TEMPORAL-12")

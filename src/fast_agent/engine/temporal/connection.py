@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DEFAULT_NAMESPACE: Final = "default"
 DEFAULT_QUEUE: Final = "fast-agent"
-"""The task queue of runs; the queue of a model has its name behind a colon."""
+"""The task queue of runs; that of a model or card has a name behind a colon."""
 
 MAX_INLINE_BYTES: Final = 64 * 1024
 """The largest payload that goes into the history itself; Temporal refuses more than 2 MB."""
@@ -63,14 +63,19 @@ class TemporalOptions:
     client_key: Path | None = None
     api_key: str | None = field(default=None, repr=False)
 
-    def model_queue(self, model: str) -> str:
-        """Return the queue of the steps that ask a model with its own workers."""
-        return model_queue(self.queue, model)
+    def side_queue(self, name: str) -> str:
+        """Return the queue of the steps that a part of the workers takes; see `side_queue`."""
+        return side_queue(self.queue, name)
 
 
-def model_queue(queue: str, model: str) -> str:
-    """Return the queue of the steps that ask a model with its own workers."""
-    return f"{queue}:{model}"
+def side_queue(queue: str, name: str) -> str:
+    """Return the queue of the steps that a part of the workers takes.
+
+    Args:
+        queue: The queue of the runs.
+        name: A model with its own workers, or the `queue` of a card.
+    """
+    return f"{queue}:{name}"
 
 
 async def connect(options: TemporalOptions, store: PartStore, cipher: Cipher | None) -> Client:

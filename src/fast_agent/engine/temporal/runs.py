@@ -91,10 +91,12 @@ class Pinned:
     Args:
         digest: Names it.
         models: The models its agents ask.
+        queues: The queues its cards name.
     """
 
     digest: str
     models: tuple[str, ...]
+    queues: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -134,7 +136,14 @@ class TemporalRuns:
         async with live(program, choices, steps) as app:
             edition, specs = pack_program(program, choices, app.runtime, facts=facts, tools=tools)
         await asyncio.to_thread(self.store.put, {edition.digest: edition.data})
-        return Pinned(edition.digest, tuple(dict.fromkeys(spec.text for spec in specs)))
+        models = dict.fromkeys(spec.text for spec in specs)
+        configs = (card.config for card in program.load_set.cards.values())
+        queues = {config.queue for config in configs if config.queue}
+        return Pinned(edition.digest, tuple(models), tuple(sorted(queues)))
+
+    async def unserved(self, edition: Pinned) -> list[str]:
+        """Return the queues of an edition's cards that no worker serves now."""
+        return [name for name in edition.queues if not await self.is_served(name)]
 
     async def start(
         self,
@@ -267,14 +276,14 @@ class TemporalRuns:
         """Cancel a run: its steps are notified, and its turn ends as a cancelled one."""
         await self.client.get_workflow_handle(run_id).cancel()
 
-    async def is_served(self, model: str) -> bool:
-        """Whether a model has its own workers now."""
+    async def is_served(self, name: str) -> bool:
+        """Whether a model, or the queue of a card, has its own workers now."""
         now = asyncio.get_running_loop().time()
-        known = self._served.get(model)
+        known = self._served.get(name)
         if known is None or known[0] < now:
             request = DescribeTaskQueueRequest(
                 namespace=self.client.namespace,
-                task_queue=TaskQueue(name=self.options.model_queue(model)),
+                task_queue=TaskQueue(name=self.options.side_queue(name)),
                 task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
             )
             try:
@@ -283,7 +292,7 @@ class TemporalRuns:
             except RPCError:
                 served = False
             known = now + _POLL_SECONDS if served else now, served
-            self._served[model] = known
+            self._served[name] = known
         return known[1]
 
     def _read(self, value: dict[str, Any]) -> RunResult:

@@ -193,13 +193,15 @@ class EditionHost:
         enter, choices, facts = stack.enter_async_context, manifest.choices, manifest.facts
         loop = await enter(live(deciding, choices, EditionSteps(facts, replays=True)))
         app = await enter(live(acting, choices, EditionSteps(facts), StepHuman()))
-        for name in deciding.load_set.cards:
+        cards = deciding.load_set.cards
+        for name in cards:
             # Made here: workflow code must not read files while it runs.
             loop.runtime.agent(name)
         executor = StepExecutor(app.runtime, acting.workspace, self._redactor(acting), retries=0)
         stack.push_async_callback(executor.aclose)
-        log.info("loaded edition `%s`: %s", digest, ", ".join(deciding.load_set.cards))
-        return LoadedEdition(LoopEdition(loop.runtime, self._redactor(deciding)), executor)
+        log.info("loaded edition `%s`: %s", digest, ", ".join(cards))
+        queues = {name: card.config.queue for name, card in cards.items() if card.config.queue}
+        return LoadedEdition(LoopEdition(loop.runtime, self._redactor(deciding), queues), executor)
 
     def _program(self, files: Path, manifest: Manifest, workspace: Path | None) -> CardProgram:
         program = self._new_program(workspace)
@@ -468,17 +470,17 @@ class WorkerOptions:
     """What a worker does.
 
     Args:
-        models: The models whose steps it executes, and nothing else; empty for everything that has
-            no workers of its own.
+        queues: The models and the queues of cards whose steps it executes, and nothing else; empty
+            for everything that has no workers of its own.
         slots: Most steps at a time.
-        requests_per_second: Most requests to each of its models in a second, over all workers of
-            the model; None for no bound.
+        requests_per_second: Most steps of each of its queues in a second, over all workers of the
+            queue; None for no bound.
         max_cached_runs: Maximum number of runs in memory; others are replayed when they continue.
         build_id: The version of the loop, a number; runs end in the version they began in.
         drain_seconds: How long running steps may take when the worker is stopped.
     """
 
-    models: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
     slots: int = 40
     requests_per_second: float | None = None
     max_cached_runs: int = 1000
@@ -510,7 +512,7 @@ async def run_worker(
     activities = StepActivities(host, store).all
     # One thread: the agents of an edition are shared by all runs, and made for one thread.
     with ThreadPoolExecutor(1, "workflows") as executor:
-        queues = [temporal.model_queue(model) for model in options.models]
+        queues = [temporal.side_queue(name) for name in options.queues]
         version = WorkerDeploymentConfig(
             WorkerDeploymentVersion(temporal.queue, options.build_id), use_worker_versioning=True
         )

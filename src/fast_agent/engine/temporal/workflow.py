@@ -23,7 +23,7 @@ from temporalio.exceptions import TimeoutError as TemporalTimeoutError
 from fast_agent.agents.offered_tools import READ_RESULT
 from fast_agent.agents.output import JsonOutput
 from fast_agent.engine.execute import next_digests, part_digests
-from fast_agent.engine.temporal.connection import model_queue
+from fast_agent.engine.temporal.connection import side_queue
 from fast_agent.engine.temporal.progress import event_to_json
 from fast_agent.errors import FastAgentError, RunError, ToolError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
@@ -35,7 +35,7 @@ from fast_agent.tools.human import HumanAnswer
 from fast_agent.tools.human_input import NAME as HUMAN_INPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
     from anyio import CancelScope
@@ -85,10 +85,12 @@ class LoopEdition:
     Args:
         runtime: Its agents, none of which reaches anything outside.
         redactor: What is hidden in steps.
+        queues: The queues of the agents whose cards name one.
     """
 
     runtime: Runtime
     redactor: StepRedactor
+    queues: Mapping[str, str]
 
 
 class Editions(Protocol):
@@ -149,7 +151,7 @@ class AgentRun:
 
     async def _run(self, given: dict[str, Any]) -> dict[str, Any]:
         edition = editions.get().loop(str(given["edition"]))
-        self._steps = steps = WorkflowSteps(given, edition.redactor)
+        self._steps = steps = WorkflowSteps(given, edition.redactor, edition.queues)
         conversation: Conversation = edition.runtime.new_conversation(
             steps=steps, human=WorkflowHuman(self.ask)
         )
@@ -408,13 +410,17 @@ class WorkflowSteps(PlacedSteps):
     Args:
         given: What the run was started with.
         redactor: What is hidden in them.
+        queues: The queues of the agents whose cards name one.
 
     Attributes:
         asked: How many steps were asked.
         waiting: What is asked now, by number.
     """
 
-    def __init__(self, given: dict[str, Any], redactor: StepRedactor) -> None:
+    def __init__(
+        self, given: dict[str, Any], redactor: StepRedactor, queues: Mapping[str, str]
+    ) -> None:
+        self._queues = queues
         self._edition = str(given["edition"])
         self._queue = str(given["queue"])
         self._model_queues = frozenset(cast("list[str]", given.get("model_queues", [])))
@@ -486,11 +492,12 @@ class WorkflowSteps(PlacedSteps):
 
     async def _executed(self, step: Step, key: Key, given: dict[str, Any]) -> dict[str, Any]:
         # Of a local activity nothing is seen before it ends, and no query is answered meanwhile.
-        if step.is_local and step.repeatable and not _shows.get():
+        goes_there = (step.agent or key.agent) in self._queues
+        if step.is_local and step.repeatable and not goes_there and not _shows.get():
             answer = await self._ended(self._started_here(step, given), step, key)
             if "elsewhere" not in answer:
                 return answer
-        return await self._ended(self._started(step, given), step, key)
+        return await self._ended(self._started(step, key, given), step, key)
 
     async def _ended(
         self, handle: workflow.ActivityHandle[Any], step: Step, key: Key
@@ -514,24 +521,32 @@ class WorkflowSteps(PlacedSteps):
             retry_policy=_RETRIES,
         )
 
-    def _started(self, step: Step, given: dict[str, Any]) -> workflow.ActivityHandle[Any]:
+    def _started(self, step: Step, key: Key, given: dict[str, Any]) -> workflow.ActivityHandle[Any]:
         retries = _RETRIES if step.repeatable else _NO_RETRY
         return workflow.start_activity(
             step.kind,
             given,
             result_type=dict,
-            task_queue=self._queue_of(step),
+            task_queue=self._queue_of(step, key),
             start_to_close_timeout=_MAX_STEP,
             heartbeat_timeout=self._heartbeat,
             retry_policy=retries,
         )
 
-    def _queue_of(self, step: Step) -> str | None:
+    def _queue_of(self, step: Step, key: Key) -> str | None:
+        """Return the queue of a step: that of its agent's card, or of its model; None is the run's.
+
+        A child agent with a queue stays in the workflow of its parent, with whom it shares memory,
+        limits and events; only its steps move.
+        """
+        named = self._queues.get(step.agent or key.agent)
+        if named is not None:
+            return side_queue(self._queue, named)
         asked = step.asked
         if step.kind != "model" or not isinstance(asked, dict):
             return None
         model = str(asked.get("model"))
-        return model_queue(self._queue, model) if model in self._model_queues else None
+        return side_queue(self._queue, model) if model in self._model_queues else None
 
     def _translated(self, error: ActivityError, step: Step, key: Key) -> BaseException:
         """Return the error of an activity as one of ours."""
