@@ -59,7 +59,8 @@ demo-tracing: $(TRACING_VENV)/.ready  ## Show the trace of a workflow in a viewe
 	@PATH="$(CURDIR)/$(TRACING_VENV)/bin:$$PATH" $(TRACING_VENV)/bin/python examples/tracing/demo.py
 
 # Tests of several servers: `make test-cluster` runs them, and `.ci/run` both.
-CLUSTER := tests/sessions/postgres tests/serve/test_replicas.py tests/engine/temporal
+CLUSTER := tests/sessions/postgres tests/serve/test_replicas.py tests/engine/temporal \
+  tests/models/test_shared_limits.py
 
 test: weights  ## Set everything up and run the tests
 	@# Where Python may not write bytecode, each of some thousand processes would compile the program.

@@ -162,7 +162,12 @@ class ModelFactory:
         return self._limited(model, spec)
 
     def _limited(self, model: Model, spec: ModelSpec) -> Model:
-        from fast_agent.models.rate_limits import LimitedModel, RateLimiter, limits_name
+        from fast_agent.models.rate_limits import (
+            LimitedModel,
+            RateLimiter,
+            limits_name,
+            shared_use,
+        )
 
         name = limits_name(spec, self._settings)
         if name is None:
@@ -170,7 +175,8 @@ class ModelFactory:
         limiter = self._limiters.get(name)
         if limiter is None:
             limits = self._settings.model_limits[name]
-            limiter = self._limiters[name] = RateLimiter(name, limits)
+            use = shared_use(name, limits, self._settings)
+            limiter = self._limiters[name] = RateLimiter(name, limits, use)
         return LimitedModel(model, limiter)
 
     def _local(self, spec: ModelSpec, directory: Path | None) -> Model:

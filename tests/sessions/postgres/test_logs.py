@@ -250,9 +250,8 @@ def test_a_lease_that_ran_out_behind_a_cut_is_not_renewed_over_another(
 
 @pytest.mark.spec("SESSION-25")
 def test_two_processes_may_create_the_tables_at_once(server: PostgresServer) -> None:
-    _sql(
-        server, "DROP TABLE fast_agent_session, fast_agent_event, fast_agent_step, fast_agent_meta"
-    )
+    tables = ("session", "event", "step", "limit", "meta")
+    _sql(server, f"DROP TABLE {', '.join(f'fast_agent_{name}' for name in tables)}")
     stores = [SessionStore(server.url) for _ in range(4)]
     threads = [Thread(target=one.list) for one in stores]
     for thread in threads:

@@ -16,12 +16,15 @@ from psycopg.errors import UndefinedTable
 from fast_agent.errors import SessionError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from psycopg.waiting import Ready, Wait
 
 Waits: TypeAlias = "Generator[Wait, Ready | int, Any]"
 """An operation of a connection, as it waits for its socket."""
+
+Values: TypeAlias = "Sequence[object] | Mapping[str, object]"
+"""The values of a statement, by place or by name."""
 
 Step: TypeAlias = "Sequence[LiteralString]"
 """Statements that upgrade the tables by one version."""
@@ -54,6 +57,12 @@ STEPS: tuple[Step, ...] = (
         """CREATE TABLE fast_agent_step (
             session text NOT NULL, name text NOT NULL, body bytea NOT NULL,
             PRIMARY KEY (session, name))""",
+    ),
+    (
+        # What was sent of each entry of `model_limits` in the last minute, by seconds: requests
+        # and tokens.
+        """CREATE TABLE fast_agent_limit (
+            name text PRIMARY KEY, seconds jsonb NOT NULL DEFAULT '{}')""",
     ),
 )
 """Step `n` upgrades the tables from version `n` to version `n + 1`."""
@@ -192,7 +201,7 @@ class Database:
             raise
         return connection
 
-    def query(self, statement: LiteralString, values: Sequence[object] = ()) -> list[Any]:
+    def query(self, statement: LiteralString, values: Values = ()) -> list[Any]:
         """Run a statement that may be repeated, and return its rows.
 
         Raises:
@@ -216,7 +225,7 @@ class Database:
         self,
         connection: Line,
         statement: LiteralString,
-        values: Sequence[object],
+        values: Values,
     ) -> list[Any]:
         try:
             found = connection.execute(statement, values, binary=True)
