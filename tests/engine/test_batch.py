@@ -220,7 +220,21 @@ def test_a_limit_is_kept_and_the_batch_goes_on_with_a_higher_one(
     assert set(world.effects().values()) == {1}
 
 
-@pytest.mark.spec("BATCH-3")
+@pytest.mark.spec("BATCH-14")
+def test_the_same_text_twice_is_two_items(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        world = BatchWorld(tmp_path, server.url, 0)
+        world.write_items(["a", "b", "a"])
+        world.run()
+        assert [row["id"] for row in world.rows()] == [1, 2, 3]
+        asked = sum(server.asked.values())
+        world.write_items(["a", "c", "b", "a"])  # what is known is not asked again
+        world.run()
+        assert len(world.rows()) == 4
+        assert sum(server.asked.values()) - asked == asked // 3
+
+
+@pytest.mark.spec("BATCH-3", "BATCH-14")
 def test_items_are_checked_before_anything_is_run(tmp_path: Path) -> None:
     with ModelServer() as server:
         world = BatchWorld(tmp_path, server.url, 0)

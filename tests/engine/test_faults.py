@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fast_agent.steps.steps import Steps
 
 
-@pytest.mark.spec("RUN-1", "RUN-2", "RUN-3", "RUN-4", "RUN-5")
+@pytest.mark.spec("RUN-1", "RUN-2", "RUN-3", "RUN-4", "RUN-5", "RUN-22")
 @pytest.mark.parametrize("kind", ["agent", "parallel", "MAKER"])
 def test_a_batch_killed_at_any_boundary_ends_as_if_it_had_not_been(
     tmp_path: Path, kind: str

@@ -132,6 +132,24 @@ def is_command(
     return bool(sign and name) and (name in agents or closest(name, agents) is not None)
 
 
+def named_command(
+    line: str, commands: Mapping[str, Command] = COMMANDS
+) -> tuple[Command | None, Command | None]:
+    """Return the command that a line names, and which of its actions acts; None for a message.
+
+    Args:
+        line: What was typed.
+        commands: The commands of the shell.
+    """
+    if not line.startswith("/"):
+        return None, None
+    _, name, rest = _taken_apart(line)
+    command = commands.get(name)
+    if command is None or not command.actions:
+        return command, command
+    return command, command.action(rest.partition(" ")[0]) or command.actions[0]
+
+
 async def run_command(
     line: str, controller: ConversationController, commands: Mapping[str, Command] = COMMANDS
 ) -> CommandResult:

@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from logging import getLogger
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import anyio
 from anyio.to_thread import run_sync
@@ -26,20 +26,18 @@ from fast_agent.agents.events import (
     TurnStarted,
 )
 from fast_agent.commands.command import CommandResult
-from fast_agent.commands.table import COMMANDS, is_command, run_command
-from fast_agent.config.home import home_directory
+from fast_agent.commands.table import COMMANDS, is_command, named_command, run_command
 from fast_agent.config.tui import NO_TUI
-from fast_agent.errors import CardError, FastAgentError, RunError, os_reason
-from fast_agent.tui.activity import Activity, one_line, seconds
-from fast_agent.tui.attachments import attached_files, with_attachments, with_shell_output
+from fast_agent.errors import CardError, FastAgentError, RunError
+from fast_agent.tui.activity import Activity, one_line
+from fast_agent.tui.attachments import attached_files, with_attachments
 from fast_agent.tui.editor import Editor
 from fast_agent.tui.images import ImageRoom, Images, PixelSize
-from fast_agent.tui.keyboard import Focus, cooked_terminal, interrupts_passed, suspend
+from fast_agent.tui.keyboard import Focus
 from fast_agent.tui.keys import bound_keys
 from fast_agent.tui.line_queue import LineQueue
-from fast_agent.tui.plain import LineReader, answer, question_lines
-from fast_agent.tui.programs import clipboard_image, notification
-from fast_agent.tui.questions import Questions
+from fast_agent.tui.programs import notification
+from fast_agent.tui.questions import Questions, question_lines
 from fast_agent.tui.rows import clip, shown, wrap
 from fast_agent.tui.scroll import Scroll
 from fast_agent.tui.status_command import StatusCommand
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
         Callable,
         Coroutine,
         Generator,
-        Iterable,
         Mapping,
         Sequence,
     )
@@ -78,9 +75,7 @@ if TYPE_CHECKING:
     from fast_agent.tui.questions import Question, TerminalPermission
     from fast_agent.tui.screen import Screen
     from fast_agent.tui.theme import Theme
-    from fast_agent.tui.user_shell import UserShell
 
-    _Rows = Callable[[], tuple[list[str], tuple[int, int]]]
     _Work = Callable[..., Coroutine[None, None, None]]
 
 log = getLogger(__name__)
@@ -88,8 +83,53 @@ log = getLogger(__name__)
 SIGNS: Final = frozenset({"/", "@", "#"})
 """What a line starts with that may be a command."""
 _TICK_SECONDS: Final = 0.25
-_SAY_SECONDS: Final = 10
-"""Seconds without a line after which plain mode says what is at work."""
+
+
+class Programs(Protocol):
+    """Gives the terminal to other programs; see `OtherPrograms`."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether another program has the terminal."""
+        ...
+
+    def hold(self, lines: Sequence[str]) -> bool:
+        """Keep lines until the terminal is back; returns whether it is away."""
+        ...
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Give the terminal to a program until it ends."""
+        ...
+
+    async def shell(self, line: str) -> None:
+        """Run what a user typed behind `!`."""
+        ...
+
+    def with_output(self, message: Message) -> Message:
+        """Put the output of the user's commands before the next message."""
+        ...
+
+    def attach_image(self) -> None:
+        """Attach the image on the clipboard to the message."""
+        ...
+
+
+class ConsoleParts(NamedTuple):
+    """What works on a console, and is made with it.
+
+    Args:
+        keys: What its keys do.
+        rows: Draws the live area: its rows, and row and column of the caret.
+        facts: Gives the fields of the status row as values.
+        programs: Gives the terminal to other programs.
+        read_lines: Reads the conversation line by line, in a group of tasks that ends with it.
+    """
+
+    keys: Actions
+    rows: Callable[[], tuple[list[str], tuple[int, int]]]
+    facts: Callable[[], JsonObject]
+    programs: Programs
+    read_lines: Callable[[TaskGroup], Awaitable[None]]
 
 
 class Console:
@@ -100,8 +140,7 @@ class Console:
         theme: The styles.
         history: What was typed before.
         keyboard: Where keys come from.
-        keys: Makes what its keys do.
-        live_rows: Makes what draws the live area: its rows, and row and column of the caret.
+        parts: Makes what works on it.
         questions: Questions that wait for the user.
         permission: Asks the user before calls; None where nothing is asked about.
         clock: A clock that only goes forward, in seconds.
@@ -120,6 +159,10 @@ class Console:
         warm_model: Imports what the model needs, once the user starts to type; None does not.
         importing: Runs an import in a worker thread; may keep the garbage collector away from it.
         file_history: What files held before file tools wrote them.
+        programs: Gives the terminal to other programs.
+        is_leaving: Whether the conversation ends.
+        written: How many lines were written.
+        settled: Set when nothing waits to be sent any more.
         status: What the user's command for the status row wrote last.
         draft: Where what is typed is kept in case of a crash; None keeps it nowhere.
         new_session: Opens the session of the conversation at its first message; None keeps none.
@@ -132,8 +175,7 @@ class Console:
         history: PromptHistory,
         keyboard: Input,
         *,
-        keys: Callable[[Console], Actions],
-        live_rows: Callable[[Console], _Rows],
+        parts: Callable[[Console], ConsoleParts],
         questions: Questions | None = None,
         permission: TerminalPermission | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -152,7 +194,7 @@ class Console:
         self.permission = permission
         self.settings = settings
         self.scroll = Scroll(
-            theme, lambda: screen.size[0], self._commit, lambda: screen.slow, lambda: self.settings
+            theme, lambda: screen.size[0], self.commit, lambda: screen.slow, lambda: self.settings
         )
         self.activity = Activity(
             theme,
@@ -160,16 +202,17 @@ class Console:
             lambda: screen.size[0],
             motion=lambda: self.settings.motion,
         )
-        self._live_rows = live_rows(self)
+        self._parts = made = parts(self)
+        self.programs = made.programs
         self.keys, self.key_problems = bound_keys(settings.bind)
         vi = settings.keys == "vi"
-        self.editor = Editor(keys(self), history, theme, keyboard, vi=vi, keys=self.keys)
+        self.editor = Editor(made.keys, history, theme, keyboard, vi=vi, keys=self.keys)
         self.queue = LineQueue()
         self.last_answer = ""
         self.restarts = False
         self.warm_model: Callable[[], None] | None = None
         self._settles = False
-        self._written = 0
+        self.written = 0
         self._warmed: anyio.Event | None = None
         self.importing: Callable[[Callable[[], None]], None] = _call
         self.new_session: Callable[[], Awaitable[Session]] | None = None
@@ -188,15 +231,11 @@ class Console:
         self._lines = TurnLines(
             self.scroll, theme, self.activity, clock, lambda: self.settings, images
         )
-        self._away = False
-        self._held: list[str] = []
         self.draft: Draft | None = None
-        self._shell_output = ""
         self._files: WorkspaceFiles | None = None
-        self._user_shell: UserShell | None = None
-        self._leaving = False
+        self.is_leaving = False
         self._stopped = anyio.Event()
-        self._settled = anyio.Event()
+        self.settled = anyio.Event()
 
     # What the shell around it uses.
 
@@ -222,7 +261,10 @@ class Console:
         if self._early is not None:
             self._early.finish()
         if self.theme.is_spoken:
-            await self._run_plainly()
+            async with anyio.create_task_group() as tasks:
+                self._plain_scope = tasks.cancel_scope
+                self._start_work(tasks)
+                await self._parts.read_lines(tasks)
             return
         keyboard = self.editor.application.input
         # Raw before the first prompt is drawn: else the terminal would change an early Enter.
@@ -230,10 +272,8 @@ class Console:
             async with anyio.create_task_group() as tasks:
                 self.screen.enter()
                 try:
-                    tasks.start_soon(self.scroll.run)
+                    self._start_work(tasks)
                     tasks.start_soon(run_sync, self.importing, self.scroll.draw_sample)
-                    tasks.start_soon(self._work)
-                    tasks.start_soon(self._start_tasks, tasks)
                     tasks.start_soon(self._tick)
                     with suppress(EOFError):  # the terminal was closed
                         await self.editor.application.run_async(
@@ -242,12 +282,17 @@ class Console:
                             set_exception_handler=False,
                         )
                 finally:
-                    self._leaving = True
+                    self.is_leaving = True
                     tasks.cancel_scope.cancel()
                     self.screen.leave()
                     if self.draft is not None:
                         # A message sent just before the end is not a draft any more.
                         self.draft.keep(self._draft_text())
+
+    def _start_work(self, tasks: TaskGroup) -> None:
+        tasks.start_soon(self.scroll.run)
+        tasks.start_soon(self._work)
+        tasks.start_soon(self._start_tasks, tasks)
 
     @property
     def has_early_keys(self) -> bool:
@@ -257,51 +302,6 @@ class Console:
     def _take_early_keys(self) -> None:
         if self.has_early_keys:
             self.editor.read_keys()
-
-    async def _run_plainly(self) -> None:
-        """Read lines until their end; what is at work then is finished first."""
-        lines = LineReader()
-        async with anyio.create_task_group() as tasks:
-            self._plain_scope = tasks.cancel_scope
-            tasks.start_soon(self.scroll.run)
-            tasks.start_soon(self._work)
-            tasks.start_soon(self._say_what_works)
-            tasks.start_soon(self._start_tasks, tasks)
-            try:
-                while not self._leaving:
-                    line = await lines.line()
-                    if line is None:
-                        break
-                    self._take_plainly(line)
-                while not self._leaving and (self.queue.is_sending or self.queue.has_ready):
-                    await self._settled.wait()
-                await self.scroll.drained()
-            finally:
-                self._leaving = True
-                tasks.cancel_scope.cancel()
-
-    async def _say_what_works(self) -> None:
-        """Say in plain mode what is at work, where nothing else was said for a while."""
-        said = -1
-        while True:
-            await anyio.sleep(_SAY_SECONDS)
-            turn = self.turn
-            if turn is not None and said == self._written and self.questions.current is None:
-                spent = seconds(int(self.clock() - turn.started))
-                what = ", ".join(self.activity.labels()) or shown(turn.agent)
-                self.scroll.add_lines([f"at work for {spent}: {what}"], "work")
-                await self.scroll.drained()
-            said = self._written
-
-    def _take_plainly(self, line: str) -> None:
-        question = self.questions.current
-        if question is None:
-            if line.strip():
-                self.submit(line)
-            return
-        problem = answer(question, line)
-        if problem is not None:
-            self.scroll.add_lines([shown(problem)])
 
     def note(self, text: str) -> None:
         """Print a note that is not part of the conversation."""
@@ -321,7 +321,7 @@ class Console:
             self._end_trusting()
         if done.problems:
             self.fail(CardError(done.problems[0].message, diagnostics=done.problems))
-        self._start(self._refresh)
+        self.start(self._refresh)
 
     def fail(self, error: FastAgentError) -> None:
         """Report an error, and what to do."""
@@ -390,9 +390,9 @@ class Console:
 
     def submit(self, text: str) -> None:
         """Take a line: send it, queue it while a turn works, or run its command at once."""
-        command = self._named(text)
-        if self._runs_now(text):
-            self._start(self._command, text)
+        command, action = named_command(text, self.commands)
+        if self.is_busy and action is not None and action.busy == "now":
+            self.start(self._command, text)
         elif self.is_busy and command is not None and command.busy == "no":
             self.hint(f"/{command.name} has to wait for the turn; Esc stops it")
             self.editor.put(text)
@@ -426,42 +426,24 @@ class Console:
 
     def leave(self) -> None:
         """End the conversation."""
-        if not self._leaving:
-            self._leaving = True
+        if not self.is_leaving:
+            self.is_leaving = True
             if self.turn is not None:
                 self.turn.stopping = True
                 self.turn.scope.cancel()
-            self._start(self._exit)
+            self.start(self._exit)
 
     def restart(self) -> None:
         """End the conversation, so that the program restarts."""
         self.restarts = True
         self.leave()
 
-    def _runs_now(self, text: str) -> bool:
-        if not self.is_busy:
-            return False
-        command = self._named(text)
-        if command is None:
-            return False
-        _, _, rest = text.strip().partition(" ")
-        action = command.action(rest.split(" ")[0]) if command.actions and rest else None
-        if command.actions and action is None:
-            action = command.actions[0]
-        return (action or command).busy == "now"
-
-    def _named(self, text: str) -> Command | None:
-        if not text.startswith("/"):
-            return None
-        name = text[1:].split(maxsplit=1)
-        return self.commands.get(name[0]) if name else None
-
     def resume_queue(self) -> None:
         """Send what is parked."""
         self.queue.resume()
         self.redraw()
 
-    def _start(self, work: _Work, *arguments: object) -> None:
+    def start(self, work: _Work, *arguments: object) -> None:
         """Request a task; keys are handled outside of any task, where none can be started."""
         self._starts.append((work, arguments))
         self._start_due.set()
@@ -487,14 +469,10 @@ class Console:
             if self.turn is not None:
                 await self._stopped.wait()
             await self.scroll.drained()
-        if self.theme.is_spoken:
-            self._close_plainly()
-        elif self.editor.application.is_running:
-            self.editor.application.exit()
-
-    def _close_plainly(self) -> None:
         if self._plain_scope is not None:
             self._plain_scope.cancel()
+        elif self.editor.application.is_running:
+            self.editor.application.exit()
 
     async def _work(self) -> None:
         """Send what waits, one after another."""
@@ -509,19 +487,19 @@ class Console:
                     log.exception("`%s` failed", one_line(line))
                     self.fail(RunError(f"it failed: {type(error).__name__}: {error}"))
                 self.queue.sending = None
-                if self._leaving:
+                if self.is_leaving:
                     self._stopped.set()
                 await self.scroll.drained()
                 self.redraw()
-            self._settled.set()
-            self._settled = anyio.Event()
+            self.settled.set()
+            self.settled = anyio.Event()
 
     def _take_line(self) -> str | None:
-        return None if self._leaving else self.queue.take()
+        return None if self.is_leaving else self.queue.take()
 
     async def _send(self, text: str) -> None:
         if text.startswith("!"):
-            await self._shell(text)
+            await self.programs.shell(text)
             return
         if text[:1] in SIGNS and not text.startswith("//") and self._is_command(text):
             await self._command(text)
@@ -570,7 +548,7 @@ class Console:
         await self._refresh()
         said = clip(one_line(line), self.scroll.text_width)
         self.scroll.add_lines([self.theme.you("> ") + said], "command")
-        command = self._named(line)
+        command, _ = named_command(line, self.commands)
         if self.is_busy or (command is not None and command.busy == "now"):
             await self._follow(await run_command(line, self.controller, self.commands))
             return
@@ -687,9 +665,7 @@ class Console:
             raise
         self._lines.user(text, "you")
         files = attached_files(text, controller.workspace)
-        if self._shell_output:
-            message = with_shell_output(message, self._shell_output)
-            self._shell_output = ""
+        message = self.programs.with_output(message)
         if files:
             self.scroll.add_lines([self.theme.dim(f"+ {shown(str(one))}") for one in files], "user")
         self._lines.agent(name, controller.app.agent_names())
@@ -721,7 +697,7 @@ class Console:
         """Notify a user who went to another window while a long turn worked."""
         how = self.settings.notify
         is_long = self.clock() - turn.started >= self.settings.notify_seconds
-        if how != "off" and is_long and self._focus.is_lost and not self._away:
+        if how != "off" and is_long and self._focus.is_lost and not self.programs.is_away:
             with suppress(OSError):
                 self.screen.send(notification(text, os.environ, bell=how == "bell"))
 
@@ -737,7 +713,7 @@ class Console:
     def redraw(self) -> None:
         """Draw the live area."""
         if self.warm_model is not None and not self.editor.is_empty:
-            self._start(self._warm)
+            self.start(self._warm)
         question = self.questions.current
         if question is not self._announced:
             self._announced = question
@@ -745,15 +721,15 @@ class Console:
                 self._notify(self.turn, "a question waits")
             if question is not None and self.theme.is_spoken:
                 self.scroll.add_lines(question_lines(question), "question")
-        self._commit(())
+        self.commit(())
 
-    def _commit(self, lines: Sequence[str]) -> None:
-        self._written += len(lines)
+    def commit(self, lines: Sequence[str]) -> None:
+        """Draw the live area, below lines that are finished."""
+        self.written += len(lines)
         self._keep_queue()  # what is shown as queued outlives a crash
-        if self._away:
-            self._held += lines
+        if self.programs.hold(lines):
             return
-        rows, cursor = self._live_rows()
+        rows, cursor = self._parts.rows()
         with suppress(OSError):  # the terminal may be gone; reading from it says so
             self.screen.draw(rows, cursor, lines)
 
@@ -771,30 +747,11 @@ class Console:
     def _draw_status(self) -> None:
         """Run the user's command for the status row, if there is one and it is due."""
         command = self.settings.status_command
-        if not command or self.opened is None or self._away or self._leaving:
+        if not command or self.opened is None or self.programs.is_away or self.is_leaving:
             return
-        facts = self._status_facts()
+        facts = self._parts.facts()
         if self.status.is_due(command, facts):
-            self._start(self.status.run, command, facts, self.controller.workspace)
-
-    def _status_facts(self) -> JsonObject:
-        """Return the fields of the status row as values."""
-        controller, use = self.controller, self.context_use
-        model: str | None = None
-        with suppress(FastAgentError, KeyError):
-            model = controller.app.runtime.model_of(controller.agent).text
-        return {
-            "agent": controller.agent,
-            "model": model,
-            "context": None if use is None else use.to_json(),
-            "cost": controller.conversation.usage.cost,
-            "mode": None if self.permission is None else self.permission.mode,
-            "session": None if controller.session is None else controller.session.id,
-            "directory": str(controller.workspace),
-            "columns": self.screen.size[0],
-            "busy": self.is_busy,
-            "queued": len(self.queue.lines),
-        }
+            self.start(self.status.run, command, facts, self.controller.workspace)
 
     def _draft_text(self) -> str:
         question = self.questions.current
@@ -811,7 +768,7 @@ class Console:
         if self._files is None:
             self._files = WorkspaceFiles(self.controller.workspace, self.clock)
         if self._files.is_stale:
-            self._start(self._read_files, self._files)
+            self.start(self._read_files, self._files)
         return self._files.ways(begun)
 
     async def _read_files(self, files: WorkspaceFiles) -> None:
@@ -821,85 +778,6 @@ class Console:
         await run_sync(files.read)
         if is_first and self.editor.is_naming_file:
             self.editor.buffer.start_completion()
-
-    def attach_image(self) -> None:
-        """Attach the image on the clipboard to the message."""
-        self._start(self._attach_image)
-
-    async def _attach_image(self) -> None:
-        directory = home_directory(os.environ) / "clipboard"
-        path = await run_sync(clipboard_image, os.environ, directory)
-        if path is None:
-            self.hint("there is no image on the clipboard; `@FILE` attaches a file")
-            return
-        self.editor.buffer.insert_text(f'@"{path}" ')
-        self.redraw()
-
-    # Other programs at the terminal.
-
-    def run_away(self, work: Callable[[], None]) -> None:
-        """Hand the terminal to another program until it ends."""
-        if not self._away:
-            self._start(self._leave_terminal, work)
-
-    async def _leave_terminal(self, work: Callable[[], None]) -> None:
-        self.screen.leave()
-        self._away = True
-        try:
-            with self.editor.application.input.detach(), cooked_terminal(), interrupts_passed():
-                if work == self.suspended:
-                    work()  # the whole process stops, so no thread is needed
-                else:
-                    await run_sync(work)
-        except OSError as error:
-            self.note(f"the program could not be run: {os_reason(error)}")
-        finally:
-            self._away = False
-            self.screen.forget()
-            self.screen.enter()
-            if work == self.suspended:
-                self.screen.send("\r\x1b[K")  # keys typed before `fg` continued were echoed there
-            held, self._held = self._held, []
-            self._commit(held)
-
-    def suspended(self) -> None:
-        """Stop this process, until the shell continues it."""
-        suspend()
-
-    async def _shell(self, line: str) -> None:
-        from fast_agent.tui.user_shell import UserShell, needs_terminal
-
-        is_told = not line.startswith("!!")
-        command = line.lstrip("!").strip()
-        if not command:
-            return
-        self.scroll.add_lines([self.theme.you("! ") + shown(command)], "command")
-        shell = self._user_shell or UserShell(self.controller.workspace, os.environ)
-        self._user_shell, before = shell, shell.directory
-        if needs_terminal(command) and not self.theme.is_spoken:
-            statuses: list[int] = []
-            await self._leave_terminal(lambda: statuses.append(shell.run_at_terminal(command)))
-            if any(statuses):
-                self.note(f"exit status {statuses[0]}")
-            return
-        scope = anyio.CancelScope()
-        self.turn = TurnState(self.controller.agent, self.clock(), scope)
-        output = ""
-        with scope:
-            try:
-                output = await shell.run(command, self._show_output)
-            finally:
-                self.turn = None
-        if shell.directory != before:
-            self.note(f"`!` runs in {shell.directory} from now on")
-        if scope.cancelled_caught:
-            self.scroll.add_lines([self.theme.warning("stopped")])
-        elif is_told:
-            self._shell_output += f"$ {command}\n{output}\n"
-            self.note("the next message includes this; `!!` does not")
-
-    def _show_output(self, lines: Iterable[str]) -> None:
-        self.scroll.add_lines([shown(line) for line in lines], "output")
 
 
 def _call(work: Callable[[], None]) -> None:

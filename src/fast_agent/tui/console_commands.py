@@ -21,6 +21,7 @@ from fast_agent.commands.wording import fenced
 from fast_agent.errors import FastAgentError, RunError, os_reason
 from fast_agent.tui.attachments import attached_files
 from fast_agent.tui.console_programs import details, document, external_editor, transcript
+from fast_agent.tui.keyboard import suspend
 from fast_agent.tui.keys import key_lines
 from fast_agent.tui.programs import copy_command, copy_sequence
 from fast_agent.tui.questions import MODES
@@ -228,7 +229,7 @@ class _OwnCommands:
         result = command_help(wanted, commands)
         if self._console.theme.is_spoken or wanted not in help_topics(commands):
             return result
-        self._console.run_away(partial(document, self._console, result.text))
+        self._console.programs.run(partial(document, self._console, result.text))
         return CommandResult()
 
     async def keys(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
@@ -407,7 +408,7 @@ class _OwnCommands:
     ) -> CommandResult:
         name = arguments.word()
         if name is None:
-            self._console.attach_image()
+            self._console.programs.attach_image()
             return CommandResult()
         if not attached_files(f'@"{name}"', controller.workspace):
             raise RunError(f"there is no file `{name}`")
@@ -459,14 +460,14 @@ class _OwnCommands:
         self, arguments: Arguments, controller: ConversationController
     ) -> CommandResult:
         del arguments, controller
-        self._console.run_away(partial(transcript, self._console))
+        self._console.programs.run(partial(transcript, self._console))
         return CommandResult()
 
     async def details(
         self, arguments: Arguments, controller: ConversationController
     ) -> CommandResult:
         del arguments, controller
-        self._console.run_away(partial(details, self._console))
+        self._console.programs.run(partial(details, self._console))
         return CommandResult()
 
     async def redraw(
@@ -484,12 +485,12 @@ class _OwnCommands:
         del arguments, controller
         if os.name != "posix":
             raise RunError("this system cannot suspend a program")
-        self._console.run_away(self._console.suspended)
+        self._console.programs.run(suspend)
         return CommandResult()
 
     async def editor(
         self, arguments: Arguments, controller: ConversationController
     ) -> CommandResult:
         del arguments, controller
-        self._console.run_away(partial(external_editor, self._console))
+        self._console.programs.run(partial(external_editor, self._console))
         return CommandResult()

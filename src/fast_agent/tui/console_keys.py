@@ -10,6 +10,7 @@ from fast_agent.commands.completion import complete
 from fast_agent.errors import FastAgentError
 from fast_agent.tui.console import SIGNS
 from fast_agent.tui.console_programs import details, external_editor, transcript
+from fast_agent.tui.keyboard import suspend
 from fast_agent.tui.questions import MODES
 from fast_agent.tui.scroll import quoted
 
@@ -211,7 +212,7 @@ class ConsoleKeys:
 
     def _key_suspend(self) -> bool:
         if os.name == "posix":
-            self._console.run_away(self._console.suspended)
+            self._console.programs.run(suspend)
         return True
 
     def _key_mode(self) -> bool:
@@ -241,20 +242,20 @@ class ConsoleKeys:
         return True
 
     def _key_editor(self) -> bool:
-        self._console.run_away(partial(external_editor, self._console))
+        self._console.programs.run(partial(external_editor, self._console))
         return True
 
     def _key_transcript(self) -> bool:
-        self._console.run_away(partial(transcript, self._console))
+        self._console.programs.run(partial(transcript, self._console))
         return True
 
     def _key_details(self) -> bool:
         if not self._console.editor.expand():
-            self._console.run_away(partial(details, self._console))
+            self._console.programs.run(partial(details, self._console))
         return True
 
     def _key_image(self) -> bool:
-        self._console.attach_image()
+        self._console.programs.attach_image()
         return True
 
     def _key_copy(self) -> bool:

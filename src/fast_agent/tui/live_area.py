@@ -13,6 +13,7 @@ from fast_agent.tui.editor import MAX_ROWS as MAX_EDITOR_ROWS
 from fast_agent.tui.rows import clip, shown, width
 
 if TYPE_CHECKING:
+    from fast_agent.text.json_value import JsonObject
     from fast_agent.tui.console import Console
 
 _MIN_COLUMNS: Final = 20
@@ -157,6 +158,23 @@ class LiveArea:
             "mode": theme.danger(mode) if mode == "trusting" else mode,
             "session": "" if session is None else shown(session.id),
             "hint": " ",
+        }
+
+    def facts(self) -> JsonObject:
+        """Return the fields of the status row as values, for a command that draws it."""
+        console = self._console
+        controller, use = console.controller, console.context_use
+        return {
+            "agent": controller.agent,
+            "model": self._model() or None,
+            "context": None if use is None else use.to_json(),
+            "cost": controller.conversation.usage.cost,
+            "mode": None if console.permission is None else console.permission.mode,
+            "session": None if controller.session is None else controller.session.id,
+            "directory": str(controller.workspace),
+            "columns": console.screen.size[0],
+            "busy": console.is_busy,
+            "queued": len(console.queue.lines),
         }
 
     def _mode(self) -> str:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from anyio import wait_readable
+from anyio import sleep, wait_readable
 
 from fast_agent.errors import FastAgentError
-from fast_agent.tui.rows import plain
+from fast_agent.tui.activity import seconds
+from fast_agent.tui.rows import plain, shown
 from fast_agent.tui.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from anyio.abc import TaskGroup
+
+    from fast_agent.tui.console import Console
     from fast_agent.tui.questions import Question
 
 _PIECE: Final = 1 << 16
+_SAY_SECONDS: Final = 10
+"""Seconds without a line after which is said what is at work."""
 
 
 class PlainScreen(Screen):
@@ -64,17 +70,6 @@ class LineReader:
         return line.decode("utf-8", "replace")
 
 
-def question_lines(question: Question) -> list[str]:
-    """Return a question as lines, its choices numbered."""
-    lines = [f"{question.kind}: {question.title}", *question.lines]
-    lines += [f"{number}. {choice.label}" for number, choice in enumerate(question.choices, 1)]
-    if question.choices:
-        at = question.selected
-        empty = "" if at is None else f", empty for {question.choices[at].label}"
-        lines.append(f"answer with a number from 1 to {len(question.choices)}{empty}, or /cancel")
-    return lines
-
-
 def answer(question: Question, line: str) -> str | None:
     """Answer a question with a line; returns why it does not fit, or None."""
     text = line.strip()
@@ -93,3 +88,54 @@ def answer(question: Question, line: str) -> str | None:
     except FastAgentError as error:
         return error.message
     return None
+
+
+class PlainConversation:
+    """Reads the lines of a conversation.
+
+    Args:
+        console: The terminal.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    async def run(self, tasks: TaskGroup) -> None:
+        """Read lines until their end; what is at work then is finished first."""
+        console, lines = self._console, LineReader()
+        tasks.start_soon(self._say_what_works)
+        try:
+            while not console.is_leaving:
+                line = await lines.line()
+                if line is None:
+                    break
+                self._take(line)
+            while not console.is_leaving and (console.queue.is_sending or console.queue.has_ready):
+                await console.settled.wait()
+            await console.scroll.drained()
+        finally:
+            console.is_leaving = True
+            tasks.cancel_scope.cancel()
+
+    async def _say_what_works(self) -> None:
+        """Say what is at work, where nothing else was said for a while."""
+        console, said = self._console, -1
+        while True:
+            await sleep(_SAY_SECONDS)
+            turn = console.turn
+            if turn is not None and said == console.written and console.questions.current is None:
+                spent = seconds(int(console.clock() - turn.started))
+                what = ", ".join(console.activity.labels()) or shown(turn.agent)
+                console.scroll.add_lines([f"at work for {spent}: {what}"], "work")
+                await console.scroll.drained()
+            said = console.written
+
+    def _take(self, line: str) -> None:
+        question = self._console.questions.current
+        if question is None:
+            if line.strip():
+                self._console.submit(line)
+            return
+        problem = answer(question, line)
+        if problem is not None:
+            self._console.scroll.add_lines([shown(problem)])

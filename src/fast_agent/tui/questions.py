@@ -508,3 +508,14 @@ def _argument_lines(request: PermissionRequest, cwd: Path) -> list[str]:
         lines.append(f"{shown(name)}: {shown(first)}")
         lines += [f"  {shown(line)}" for line in rest]
     return lines or ["(no arguments)"]
+
+
+def question_lines(question: Question) -> list[str]:
+    """Return a question as lines, its choices numbered."""
+    lines = [f"{question.kind}: {question.title}", *question.lines]
+    lines += [f"{number}. {choice.label}" for number, choice in enumerate(question.choices, 1)]
+    if question.choices:
+        at = question.selected
+        empty = "" if at is None else f", empty for {question.choices[at].label}"
+        lines.append(f"answer with a number from 1 to {len(question.choices)}{empty}, or /cancel")
+    return lines

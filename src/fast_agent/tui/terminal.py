@@ -30,15 +30,16 @@ from fast_agent.text.frozen import frozen
 from fast_agent.tools.files.file_history import DIRECTORY as FILE_HISTORY
 from fast_agent.tools.files.file_history import FileHistory
 from fast_agent.tools.files.workspace import Workspace
-from fast_agent.tui.console import Console
+from fast_agent.tui.console import Console, ConsoleParts
 from fast_agent.tui.console_commands import console_commands
 from fast_agent.tui.console_keys import ConsoleKeys
+from fast_agent.tui.console_programs import OtherPrograms
 from fast_agent.tui.draft import DIRECTORY as DRAFTS
 from fast_agent.tui.draft import Draft
 from fast_agent.tui.first_run import settle_model
 from fast_agent.tui.keyboard import Focus, terminal_input
 from fast_agent.tui.live_area import LiveArea
-from fast_agent.tui.plain import PlainScreen
+from fast_agent.tui.plain import PlainConversation, PlainScreen
 from fast_agent.tui.plain_reason import plain_reason
 from fast_agent.tui.prompt_history import FILE as HISTORY_FILE
 from fast_agent.tui.prompt_history import PromptHistory
@@ -316,8 +317,7 @@ def _new_console(
         theme,
         history,
         terminal_input(early, focus),
-        keys=ConsoleKeys,
-        live_rows=lambda console: LiveArea(console).rows,
+        parts=_parts,
         settings=settings,
         early=early,
         focus=focus,
@@ -334,6 +334,17 @@ def _new_console(
             console.questions, program, remembered, protected, program.workspace
         )
     return console
+
+
+def _parts(console: Console) -> ConsoleParts:
+    live = LiveArea(console)
+    return ConsoleParts(
+        ConsoleKeys(console),
+        live.rows,
+        live.facts,
+        OtherPrograms(console),
+        PlainConversation(console).run,
+    )
 
 
 def _greet(console: Console, controller: ConversationController) -> None:
