@@ -24,7 +24,10 @@ PROCESSES = {1: 0.9, 2: 0.8, 4: 0.65}
 
 
 def figures(setup: Setup) -> Iterator[Figure]:
-    """Measure steps and runs in processor time, queues and a resume by the clock."""
+    """Measure steps and runs in processor time, queues and a resume by the clock.
+
+    The limit of a step and of a run is what SQLite takes for their statements alone.
+    """
     work = setup.work / "durable"
     work.mkdir(exist_ok=True)
     steps, items, runs = (500, 10_000, 40) if setup.quick else (5_000, 100_000, 200)
@@ -43,7 +46,11 @@ def figures(setup: Setup) -> Iterator[Figure]:
             values[f"ratio {count}"], values[f"work {count}"] = ratio, used * 1e3
         return values
 
-    done = compare(setup, ours, rounds=ROUNDS)
+    def limit() -> Values:
+        bare = setup.ours("bare_sqlite.py", work, steps)
+        return {name: value * 1e3 for name, value in bare.items()}
+
+    done = compare(setup, ours, limit=limit, rounds=ROUNDS)
     yield done.figure("step", "a durable step, in processor time", "ms", Goal(0.10))
     yield done.figure("run", "a durable run of three steps, in processor time", "ms", Goal(0.8))
     yield done.figure("memory", "memory over 1,000 items of a batch", "MB", Goal(60.0))
