@@ -140,3 +140,20 @@ def test_a_message_that_no_model_can_take_is_in_the_editor_again() -> None:
         terminal.wait_until(lambda: terminal.everything.count("and now?") == 2, "an answer")
         terminal.line("/session list")
         terminal.wait_for("(this one)")
+
+
+@pytest.mark.spec("TR-G3.1a")
+def test_what_was_just_declined_is_named_in_one_line(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "home" / "fastagent.config.yaml").unlink()  # nobody vouched for the project
+    cards = project / ".fast-agent/agent-cards"
+    cards.mkdir(parents=True)
+    for name in ("ann", "bob"):
+        (cards / f"{name}.md").write_text("---\nmodel: passthrough\nshell: true\n---\nAct.\n")
+    with Terminal("go") as terminal:
+        terminal.wait_for("Let it?", "n no (default)")
+        terminal.wait_for_reader()
+        terminal.send("n\r")
+        terminal.wait_for("left out, as you answered: `ann`, `bob`", "the plain assistant answers")
+        assert not any("is left out: " in row for row in terminal.everything)
+    with Terminal("go") as terminal:  # the answer is kept, so that nothing is asked now
+        terminal.wait_for("`ann` is left out: it would run any command", "`bob` is left out: ")

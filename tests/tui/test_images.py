@@ -196,6 +196,7 @@ HOSTILE = [
     _claiming(1 << 31, 1 << 31),
     _claiming(60_000, 60_000),
     b"GIF89a\xff\xff\xff\xff",
+    b"GIF89a\x10\x27\x10\x27\x00\x00\x00\x2c",
     b"\xff\xd8\xff\xe0" + bytes(100),
     saved(colored(40, 40), "JPEG")[:300],
     saved(colored(40, 40), "GIF")[:60],

@@ -136,8 +136,7 @@ class Decisions:
     def _lines(self) -> Iterator[str]:
         yield from self._gate.home_lines()
         yield from self.taken
-        for one in self._left_out():
-            yield one.line
+        yield from self._left_out_lines()
         for path in self.sets:
             for holder, effects in self.eased_of(path).items():
                 if holder.kind != "card" or holder.name not in self.agents:
@@ -159,6 +158,16 @@ class Decisions:
                 if found.effects and not found.is_remote:
                     names = [card.config.name for card in self._expected.cards_of(found.root)]
                     yield by_trust(names, found.effects).removeprefix("note: ")
+
+    def _left_out_lines(self) -> Iterator[str]:
+        answered: dict[Path, list[str]] = {}
+        for one in self._left_out():
+            if self._gate.was_declined_now(one.found):
+                answered.setdefault(one.found.root, []).append(one.name)
+            else:
+                yield one.line
+        for names in answered.values():  # the question has just said why
+            yield f"left out, as you answered: {', '.join(names)}"
 
     def decide(self) -> None:
         """Decide about all that is expected, where that changed since it was last decided about.

@@ -244,6 +244,10 @@ class Gate:
         missing = (one for one in found.effects if one not in allowed and not self._is_closed(one))
         return self.is_strange(found) or any(missing)
 
+    def was_declined_now(self, found: FoundSet) -> bool:
+        """Return whether the person was asked about a set in this process, and said no."""
+        return found.root in self._asked and self.approvals.standing(found).state == "declined"
+
     def answer(self, found: FoundSet, reply: Reply) -> None:
         """Take the person's answer about a set.
 

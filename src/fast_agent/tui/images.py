@@ -12,6 +12,7 @@ import binascii
 import io
 import re
 import struct
+import warnings
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
@@ -183,7 +184,10 @@ def opened(data: bytes) -> Image | None:
     except ImportError:
         return None
     try:
-        image = pillow.open(io.BytesIO(data))
+        with warnings.catch_warnings():
+            # What is too large is refused below by its size, and not with a warning of a library.
+            warnings.simplefilter("ignore", pillow.DecompressionBombWarning)
+            image = pillow.open(io.BytesIO(data))
     except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError):
         return None
     return image if all(image.size) else None
