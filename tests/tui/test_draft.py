@@ -134,7 +134,8 @@ def test_the_queue_stays_when_turns_are_taken_back(tmp_path: Path) -> None:
         session.keep_queue([])
     with store.open(session.id) as session:
         assert session.queue == ()
-        assert store.create(cwd=tmp_path).queue == ()
+        with store.create(cwd=tmp_path) as fresh:
+            assert fresh.queue == ()
 
 
 @pytest.mark.spec("T-Q3.2")
