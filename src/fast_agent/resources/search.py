@@ -126,14 +126,18 @@ _DELETE_WORDS = (
     "INSERT INTO words (words, rowid, title, above, own, body, code)"
     " SELECT 'delete', id, title, above, own, body, code FROM chunk WHERE uri = ?"
 )
+# Sorted by SQLite: sorted by `rank`, FTS5 would run a second statement for the same.
 _QUERY = (
-    "SELECT rowid, rank FROM words"
-    " WHERE words MATCH ? AND rank MATCH 'bm25(2.0, 1.0, 2.0, 1.0, 0.3)' ORDER BY rank LIMIT ?"
+    "SELECT rowid, bm25(words, 2.0, 1.0, 2.0, 1.0, 0.3) AS score FROM words"
+    " WHERE words MATCH ? ORDER BY score LIMIT ?"
 )
 _SNIPPET = "SELECT snippet(words, -1, '', '', '…', 24) FROM words WHERE words MATCH ? AND rowid = ?"
-_CHUNK = "SELECT uri, telling FROM chunk WHERE id = ?"
+_CHUNKS = "SELECT id, uri, telling FROM chunk WHERE id IN ({})"
 _SHOWN = "SELECT title, heading, size FROM chunk WHERE id = ?"
-_COUNT = "SELECT count(*) FROM words WHERE words MATCH ?"
+_COUNT = (
+    "SELECT count(*), group_concat(CASE WHEN rowid IN ({}) THEN rowid END)"
+    " FROM words WHERE words MATCH ?"
+)
 # Without the plus, FTS5 runs the match once for each row number: four times slower.
 _AMONG = "SELECT rowid FROM words WHERE words MATCH ? AND +rowid IN ({})"
 
@@ -181,6 +185,7 @@ class SearchIndex:
         self._database: Connection | None = None
         self._stamps: dict[str, str] = {}
         self._counts: dict[str, int] = {}
+        self._chunks = 0
         self._next = 1
         self._looked: tuple[Listing, float] | None = None
         self._lock = Lock()
@@ -213,10 +218,13 @@ class SearchIndex:
         self, database: Connection, words: list[_Word], rows: list[tuple[int, float]]
     ) -> list[_Found]:
         """Score the sections again, by headings and by how many sections a document has."""
-        matches = _Matches(database, words, [row[0] for row in rows])
+        # The numbers are those of rows, and not of anything that was asked.
+        numbers = ",".join(str(number) for number, _ in rows)
+        matches = _Matches(database, words, numbers, self._chunks)
+        chunks = {row[0]: row[1:] for row in database.execute(_CHUNKS.format(numbers))}
         found: list[_Found] = []
         for number, rank in rows:
-            uri, telling = database.execute(_CHUNK, (number,)).fetchone()
+            uri, telling = chunks[number]
             weights = matches.in_heading.get(number, ())
             share = min(1.0, len(weights) / max(1, telling))
             score = _HEADING * sum(weights) * share - rank
@@ -245,6 +253,7 @@ class SearchIndex:
             self._database = None
             self._looked = None
             self._stamps.clear()
+            self._chunks = 0
 
     def _refreshed(self) -> Connection:
         database = self._database
@@ -289,6 +298,7 @@ class SearchIndex:
             database.close()
             self._database, self._looked = None, None
             self._stamps.clear()
+            self._chunks = 0
             raise
         database.execute("COMMIT")
         return changed or bool(gone)
@@ -307,13 +317,14 @@ class SearchIndex:
             for number, (one, body) in enumerate(chunks, self._next)
         ]
         self._next += len(rows)
+        self._chunks += len(rows)
         self._counts[uri] = len({one.start for one, _ in chunks})
         database.executemany(_INSERT, rows)
         database.executemany(_INSERT_WORDS, [(row[0], *row[2:7]) for row in rows])
 
     def _drop(self, database: Connection, uri: str) -> None:
         database.execute(_DELETE_WORDS, (uri,))
-        database.execute("DELETE FROM chunk WHERE uri = ?", (uri,))
+        self._chunks -= database.execute("DELETE FROM chunk WHERE uri = ?", (uri,)).rowcount
         self._stamps.pop(uri, None)
         self._counts.pop(uri, None)
 
@@ -390,7 +401,8 @@ class _Matches:
     Args:
         database: The index.
         words: The query's words.
-        numbers: The sections.
+        numbers: The sections, with commas between.
+        sections: How many sections there are.
 
     Attributes:
         in_heading: For each section, the weights of the words in its heading.
@@ -399,20 +411,20 @@ class _Matches:
         total: The sum of the weights of all words that some section has.
     """
 
-    def __init__(self, database: Connection, words: list[_Word], numbers: list[int]) -> None:
+    def __init__(
+        self, database: Connection, words: list[_Word], numbers: str, sections: int
+    ) -> None:
         self.in_heading: dict[int, list[float]] = {}
         self.covered: dict[int, float] = {}
         self.near: dict[int, float] = {}
         self.total = 0.0
-        (sections,) = database.execute("SELECT count(*) FROM chunk").fetchone()
-        # The numbers are those of rows, and not of anything that was asked.
-        asked = _AMONG.format(",".join(map(str, numbers)))
+        counted, asked = _COUNT.format(numbers), _AMONG.format(numbers)
         before: tuple[_Word, float] | None = None
         for word in words:
-            (count,) = database.execute(_COUNT, (word.query,)).fetchone()
+            count, among = database.execute(counted, (word.query,)).fetchone()
             weight = log(1 + (sections - count + 0.5) / (count + 0.5)) if count else 0
             self.total += weight
-            for (number,) in database.execute(asked, (word.query,)):
+            for number in map(int, among.split(",") if among else ()):
                 self.covered[number] = self.covered.get(number, 0) + weight
             for (number,) in database.execute(asked, (f"own : {word.query}",)):
                 self.in_heading.setdefault(number, []).append(weight)
