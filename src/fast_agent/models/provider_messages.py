@@ -260,12 +260,14 @@ def message_of(
         content = [TextContent(answer)]
         calls = []
         whole = False
+    # An answer of nothing but text goes back as it is: its own form says no more.
+    whole = whole and not all(map(_is_bare, response.parts))
     return Message(
         "assistant",
         tuple(content),
         tool_calls=tuple(calls),
         channels=thoughts,
-        native=_kept(response, provider) if whole and response.parts else None,
+        native=_kept(response, provider) if whole else None,
         stop_reason=_stop_reason(response, bool(calls)),
     )
 
@@ -308,6 +310,15 @@ def _thoughts(response: lib.ModelResponse) -> Mapping[str, tuple[Content, ...]]:
         if isinstance(part, lib.ThinkingPart) and part.content
     )
     return {REASONING: thoughts} if thoughts else NO_CHANNELS
+
+
+def _is_bare(part: lib.ModelResponsePart) -> bool:
+    """Whether a part is a text, without a name or details that its provider wants back."""
+    return (
+        isinstance(part, lib.TextPart)
+        and bool(part.content)
+        and not (part.id or part.provider_details or part.citations)
+    )
 
 
 def _kept(response: lib.ModelResponse, provider: str) -> JsonObject:
