@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, LiteralString
 
+import anyio
 import pytest
 from tests.models.conftest import OpenAIWire as Wired
 from tests.models.conftest import StartWire
@@ -154,7 +155,7 @@ def test_processes_at_once_never_get_more_than_there_is(server: PostgresServer) 
         total = 0.0
         for number in wanted:
             use._left = 0  # all are sent
-            use._reserve(number)
+            anyio.run(use._reserve, number)
             total += use._left
         return total
 
@@ -162,6 +163,37 @@ def test_processes_at_once_never_get_more_than_there_is(server: PostgresServer) 
         totals = list(threads.map(hurry, uses, wants))
     assert sum(totals) == 500
     assert sent(Database(server.url), "race")[0] == 500
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("LIMITS-1")
+async def test_answers_that_arrive_while_others_are_asked_lose_no_count(
+    server: PostgresServer,
+) -> None:
+    rng = random.Random(11)
+    limits = ModelLimits(requests_per_minute=10_000, tokens_per_minute=10_000_000)
+    use = SharedUse("busy", limits, Database(server.url))
+    line = anyio.Lock()
+    spent = 0
+
+    async def ask() -> None:
+        nonlocal spent
+        async with line:
+            assert await use.take(line.statistics().tasks_waiting) == 0
+            taken = use.newest
+        await anyio.sleep(rng.uniform(0, 0.02))
+        use._block_end = 0.0  # as if its second were over
+        tokens = rng.randrange(1, 1000)
+        spent += tokens
+        await use.settle(taken, tokens)
+
+    for _ in range(8):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(25):
+                tasks.start_soon(ask)
+    use._block_end = 0.0
+    await use._reserve(0)  # what is left is given back
+    assert sent(Database(server.url), "busy") == (200, spent)
 
 
 @pytest.mark.anyio

@@ -16,7 +16,7 @@ from fast_agent.errors import ConfigError, SessionError
 from fast_agent.models.model import compacts
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 
     from fast_agent.config.settings import ModelLimits, Settings
     from fast_agent.models.model import DeltaSink, Model, ModelRequest, ModelResponse
@@ -29,6 +29,8 @@ _WINDOW_SECONDS: Final = 60.0
 _NOTED_SECONDS: Final = 1.0
 """Shortest wait that is shown to the user."""
 _BLOCK_SECONDS: Final = 1.0
+_AGAIN_SECONDS: Final = 0.1
+"""Shortest wait for a database that grants nothing."""
 _AWAY_SECONDS: Final = 10.0
 """How long a database is left alone that could not be reached."""
 
@@ -126,6 +128,7 @@ class SharedUse:
         self._now = now
         self._own = _OwnUse(limits, now)
         self._own_until = 0.0
+        self._lock = anyio.Lock()
         self._is_listed = False
         self._usual_tokens = 0.0
         self._newest = _Sent(0.0, 0.0)
@@ -140,12 +143,16 @@ class SharedUse:
         Args:
             waiting: How many requests of this process wait behind it.
         """
+        async with self._lock:
+            return await self._take(waiting)
+
+    async def _take(self, waiting: int) -> float:
         now = self._now()
         if now < self._own_until:
             return await self._own.take(waiting)
         if now >= self._block_end or not self._left:
             try:
-                wait = await run_sync(self._reserve, max(1 + waiting, self._expected(now)))
+                wait = await self._reserve(max(1 + waiting, self._expected(now)))
             except SessionError as error:
                 log.warning("%s: limits of `%s` hold for each process", error.message, self._name)
                 self._own_until = now + _AWAY_SECONDS
@@ -154,7 +161,7 @@ class SharedUse:
                 return wait
             self._block_end = now + _BLOCK_SECONDS
         self._left -= 1
-        self._newest = _Sent(self._block.at, self._usual_tokens)
+        self._newest = _Sent(self._block.at, self._block.tokens)
         return 0.0
 
     def _expected(self, now: float) -> int:
@@ -175,41 +182,49 @@ class SharedUse:
             self._owed += tokens - sent.tokens
         self._usual_tokens = tokens
         await self._own.settle(sent, tokens)
-        if self._limits.tokens_per_minute is not None and self._now() >= self._block_end:
-            with suppress(SessionError):  # the next request asks again
-                await run_sync(self._reserve, 0)
+        if self._limits.tokens_per_minute is None:
+            return
+        async with self._lock:
+            if self._owed and self._now() >= self._block_end:
+                with suppress(SessionError):  # the next request asks again
+                    await self._reserve(0)
 
-    def _reserve(self, wanted: int) -> float:
+    async def _reserve(self, wanted: int) -> float:
         """Reserve up to so many requests; returns the seconds until there is one."""
+        most, block, tokens = self._limits, self._block, self._usual_tokens
+        left, owed = self._left, self._owed
+        values = {
+            "name": self._name,
+            "wanted": wanted,
+            "tokens": tokens,
+            "at": int(block.at),
+            "returned": float(-left),
+            "owed": owed - left * block.tokens,
+            "requests": most.requests_per_minute,
+            "most_tokens": most.tokens_per_minute,
+        }
+        granted, seconds, now = await run_sync(self._ask, values)
+        self._left = int(granted)
+        self._owed -= owed  # answers may have come meanwhile
+        self._block = _Sent(float(now), tokens, float(granted))
+        if granted or not wanted:
+            return 0.0
+        sent = [_Sent(float(at), use[1], use[0]) for at, use in seconds.items()]
+        sent.sort(key=lambda one: one.at)
+        # A second that began a minute ago may have requests of the minute that ends now.
+        wait = _until_room(sent, most, tokens, now - _WINDOW_SECONDS - 1)
+        return max(wait, _AGAIN_SECONDS)
+
+    def _ask(self, values: Mapping[str, object]) -> tuple[float, dict[str, list[float]], int]:
+        """Ask the database: what is granted, what was sent in each second, and the time."""
         if not self._is_listed:
             self._database.query(
                 "INSERT INTO fast_agent_limit (name) VALUES (%s) ON CONFLICT DO NOTHING",
                 [self._name],
             )
             self._is_listed = True
-        most = self._limits
-        returned, owed = self._left, self._owed - self._left * self._usual_tokens
-        ((granted, seconds, now),) = self._database.query(
-            _RESERVE,
-            {
-                "name": self._name,
-                "wanted": wanted,
-                "tokens": float(self._usual_tokens),
-                "at": int(self._block.at),
-                "returned": float(-returned),
-                "owed": float(owed),
-                "requests": most.requests_per_minute,
-                "most_tokens": most.tokens_per_minute,
-            },
-        )
-        self._left, self._owed = int(granted), self._owed - (owed + returned * self._usual_tokens)
-        self._block = _Sent(float(int(now)), 0.0, float(granted))
-        if granted or not wanted:
-            return 0.0
-        sent = [_Sent(float(at), use[1], use[0]) for at, use in seconds.items()]
-        sent.sort(key=lambda one: one.at)
-        # A second that began a minute ago may have requests of the minute that ends now.
-        return _until_room(sent, most, self._usual_tokens, now - _WINDOW_SECONDS - 1)
+        (found,) = self._database.query(_RESERVE, values)
+        return found
 
 
 _RESERVE: Final = """
