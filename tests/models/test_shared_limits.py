@@ -17,6 +17,8 @@ from tests.models.test_rate_limits import Clock
 from tests.postgres_server import PostgresServer, why_not
 
 from fast_agent.config.settings import ModelLimits, SessionSettings, Settings, TemporalSettings
+from fast_agent.engine.part_store import open_parts
+from fast_agent.errors import ConfigError
 from fast_agent.models.rate_limits import SharedUse, shared_use
 from fast_agent.sessions.postgres.database import Database
 
@@ -64,11 +66,18 @@ def sent(database: Database, name: str) -> tuple[float, float]:
     return requests, tokens
 
 
+async def taken(use: SharedUse, waiting: int = 0) -> Any:
+    """Take a request that may be sent at once."""
+    found = await use.take(waiting)
+    assert not isinstance(found, float)
+    return found
+
+
 async def take_all(use: SharedUse, most: int = 1000) -> tuple[int, float]:
     """Take until one has to wait; returns how many were taken, and the wait."""
     for count in range(most):
         wait = await use.take(0)
-        if wait > 0:
+        if isinstance(wait, float):
             return count, wait
     return most, 0.0
 
@@ -94,12 +103,11 @@ async def test_no_minute_has_more_requests_than_allowed_over_all(server: Postgre
 async def test_no_minute_has_more_tokens_than_allowed_over_all(server: PostgresServer) -> None:
     limits = ModelLimits(tokens_per_minute=1000)
     first, second = (SharedUse("tokens", limits, Database(server.url)) for _ in range(2))
-    assert await first.take(0) == 0
-    await first.settle(first.newest, 300)
+    await first.settle(await taken(first), 300)
     first._block_end = 0.0  # the second of its block is over
     assert (await take_all(first))[0] == 2  # 300 and twice as many as expected
-    assert (await second.take(0)) == 0  # it does not know yet how large its requests are
-    await second.settle(second.newest, 400)
+    # It does not know yet how large its requests are.
+    await second.settle(await taken(second), 400)
     second._block_end = 0.0
     assert (await take_all(second))[0] == 0
     assert sent(Database(server.url), "tokens") == (4, 1300)
@@ -112,8 +120,7 @@ async def test_a_request_larger_than_the_limit_waits_for_an_empty_minute(
     database = Database(server.url)
     use = SharedUse("large", ModelLimits(tokens_per_minute=50), database)
     for _ in range(3):
-        assert await use.take(0) == 0
-        await use.settle(use.newest, 100)
+        await use.settle(await taken(use), 100)
         use._block_end = 0.0
         assert (await take_all(use))[0] == 0
         age(database, "large", 62)
@@ -127,11 +134,11 @@ async def test_the_database_is_asked_about_once_a_second(server: PostgresServer)
     for second in range(10):
         before = database.asked
         for _ in range(200):
-            assert await use.take(0) == 0
+            await taken(use)
             clock.time += 0.005
         assert database.asked - before <= (11 if second == 0 else 3)
     clock.time += 5
-    assert await use.take(0) == 0
+    await taken(use)
     assert sent(database, "many")[0] == 2001  # what was reserved and not sent is given back
 
 
@@ -140,7 +147,7 @@ async def test_requests_that_wait_together_are_reserved_together(server: Postgre
     database = Counted(server.url)
     use = SharedUse("together", ModelLimits(requests_per_minute=100), database)
     for waiting in range(50, 0, -1):
-        assert await use.take(waiting - 1) == 0
+        await taken(use, waiting - 1)
     assert database.asked == 2  # the row, and the requests
 
 
@@ -179,13 +186,12 @@ async def test_answers_that_arrive_while_others_are_asked_lose_no_count(
     async def ask() -> None:
         nonlocal spent
         async with line:
-            assert await use.take(line.statistics().tasks_waiting) == 0
-            taken = use.newest
+            one = await taken(use, line.statistics().tasks_waiting)
         await anyio.sleep(rng.uniform(0, 0.02))
         use._block_end = 0.0  # as if its second were over
         tokens = rng.randrange(1, 1000)
         spent += tokens
-        await use.settle(taken, tokens)
+        await use.settle(one, tokens)
 
     for _ in range(8):
         async with anyio.create_task_group() as tasks:
@@ -261,6 +267,23 @@ def test_two_processes_share_the_limits_of_an_endpoint(
         for process in processes:
             process.kill()
             process.wait()
+
+
+ELSEWHERE = "postgres://host/sessions?host=elsewhere"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(sessions=SessionSettings(url=ELSEWHERE)),
+        Settings(temporal=TemporalSettings(parts=ELSEWHERE)),
+    ],
+)
+def test_an_address_that_leads_elsewhere_than_it_shows_is_refused(settings: Settings) -> None:
+    with pytest.raises(ConfigError, match="may not set `host`"):
+        shared_use("lab", ModelLimits(requests_per_minute=1), settings)
+    with pytest.raises(ConfigError, match=r"`temporal\.parts` may not set `host`"):
+        open_parts(ELSEWHERE)
 
 
 def test_which_database_is_shared() -> None:

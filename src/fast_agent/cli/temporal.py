@@ -173,7 +173,7 @@ def carry_turns(program: FastAgent, options: CardOptions, address: str | None) -
 async def pin_cards(
     runs: TemporalRuns, program: FastAgent, choices: EditionChoices, tools: list[Path]
 ) -> Pinned:
-    """Keep the cards of a program for workers, and say which of their queues nobody serves.
+    """Keep the cards of a program for workers, and name their queues without a worker.
 
     Args:
         runs: Keeps them.

@@ -10,11 +10,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.errors import ConfigError, FastAgentError, RunError, os_reason
+from fast_agent.sessions.postgres import SCHEMES, open_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fast_agent.sessions.postgres.database import Database
 
 KEY_BYTES: Final = 32
 """The length of a key, for AES-256."""
@@ -102,18 +102,11 @@ class PostgresParts:
         url: Its address, with user and password.
 
     Raises:
-        ConfigError: The extra `postgres` is not installed.
+        ConfigError: The extra `postgres` is not installed, or the address is wrong.
     """
 
     def __init__(self, url: str) -> None:
-        try:
-            from fast_agent.sessions.postgres.database import Database
-        except ImportError as error:
-            raise ConfigError(
-                "parts in PostgreSQL need the extra `postgres`",
-                hint="install it: `pip install 'fast-agent[postgres]'`",
-            ) from error
-        self._database: Database = Database(url)
+        self._database = open_database(url, "temporal.parts")
         self._is_ready = False
 
     def get(self, digests: Iterable[str]) -> dict[str, bytes]:
@@ -261,7 +254,7 @@ def open_parts(place: str, cipher: Cipher | None = None) -> PartStore:
     Raises:
         ConfigError: It cannot be used.
     """
-    is_database = place.startswith(("postgres://", "postgresql://"))
+    is_database = place.startswith(SCHEMES)
     store: PartStore = PostgresParts(place) if is_database else DirectoryParts(Path(place))
     if cipher is not None:
         store = SealedParts(store, cipher)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from anyio.to_thread import run_sync
 
-from fast_agent.errors import ConfigError, SessionError
+from fast_agent.errors import SessionError
 from fast_agent.models.model import compacts
+from fast_agent.sessions.postgres import SCHEMES, open_database
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
@@ -80,22 +81,19 @@ class _OwnUse:
         self._sent: deque[_Sent] = deque()
         self._usual_tokens = 0.0
 
-    async def take(self, waiting: int) -> float:
-        """Count a request if it may be sent now; returns the seconds until it may."""
+    async def take(self, waiting: int) -> _Sent | float:
+        """Count a request, if it may be sent now; returns it, or the seconds until it may."""
         del waiting
         now = self._now()
         start = now - _WINDOW_SECONDS
         while self._sent and self._sent[0].at <= start:
             self._sent.popleft()
         wait = _until_room(self._sent, self._limits, self._usual_tokens, start)
-        if wait <= 0:
-            self._sent.append(_Sent(now, self._usual_tokens))
-        return wait
-
-    @property
-    def newest(self) -> _Sent:
-        """The request that was counted last."""
-        return self._sent[-1]
+        if wait > 0:
+            return wait
+        sent = _Sent(now, self._usual_tokens)
+        self._sent.append(sent)
+        return sent
 
     async def settle(self, sent: _Sent, tokens: int) -> None:
         """Set the tokens of an answered request, which the next one is expected to take too."""
@@ -106,7 +104,8 @@ class SharedUse:
     """What all processes that use a PostgreSQL database send of one entry of `model_limits`.
 
     A process reserves requests for a second ahead, as many as it sent in the second before, so that
-    it asks the database about once a second. What it did not send it gives back.
+    it asks the database about once a second. What it did not send is
+    counted out again.
 
     Args:
         name: The entry.
@@ -131,14 +130,13 @@ class SharedUse:
         self._lock = anyio.Lock()
         self._is_listed = False
         self._usual_tokens = 0.0
-        self._newest = _Sent(0.0, 0.0)
         self._block = _Sent(0.0, 0.0, 0.0)
         self._block_end = 0.0
         self._left = 0
         self._owed = 0.0
 
-    async def take(self, waiting: int) -> float:
-        """Count a request if it may be sent now; returns the seconds until it may.
+    async def take(self, waiting: int) -> _Sent | float:
+        """Count a request, if it may be sent now; returns it, or the seconds until it may.
 
         Args:
             waiting: How many requests of this process wait behind it.
@@ -146,7 +144,7 @@ class SharedUse:
         async with self._lock:
             return await self._take(waiting)
 
-    async def _take(self, waiting: int) -> float:
+    async def _take(self, waiting: int) -> _Sent | float:
         now = self._now()
         if now < self._own_until:
             return await self._own.take(waiting)
@@ -161,8 +159,7 @@ class SharedUse:
                 return wait
             self._block_end = now + _BLOCK_SECONDS
         self._left -= 1
-        self._newest = _Sent(self._block.at, self._block.tokens)
-        return 0.0
+        return _Sent(self._block.at, self._block.tokens)
 
     def _expected(self, now: float) -> int:
         """Return how many requests the next second may have, by those of the last one."""
@@ -170,11 +167,6 @@ class SharedUse:
         if now < self._block_end:  # all are gone before its end
             return 2 * sent
         return sent if now < self._block_end + _BLOCK_SECONDS else 1
-
-    @property
-    def newest(self) -> _Sent:
-        """The request that was counted last."""
-        return self._own.newest if self._now() < self._own_until else self._newest
 
     async def settle(self, sent: _Sent, tokens: int) -> None:
         """Count the tokens of an answered request, with the next question of the database."""
@@ -306,9 +298,8 @@ class RateLimiter:
         async with self._flights:
             async with self._line:
                 waiting = self._line.statistics().tasks_waiting
-                while (wait := await self._use.take(waiting)) > 0:
-                    await self._sleep(wait)
-                sent = self._use.newest
+                while not isinstance(sent := await self._use.take(waiting), _Sent):
+                    await self._sleep(sent)
             yield sent
 
     async def settle(self, sent: _Sent, tokens: int) -> None:
@@ -381,19 +372,12 @@ def shared_use(name: str, limits: ModelLimits, settings: Settings) -> SharedUse 
         settings: The configuration; its database is that of sessions, or of parts of runs.
 
     Raises:
-        ConfigError: The extra `postgres` is not installed.
+        ConfigError: The extra `postgres` is not installed, or the address is wrong.
     """
-    places = (settings.sessions.url, settings.temporal.parts)
-    url = next(
-        (one for one in places if one and one.startswith(("postgres:", "postgresql:"))), None
-    )
-    if url is None or (limits.requests_per_minute is None and limits.tokens_per_minute is None):
+    if limits.requests_per_minute is None and limits.tokens_per_minute is None:
         return None
-    try:
-        from fast_agent.sessions.postgres.database import Database
-    except ImportError as error:
-        raise ConfigError(
-            "limits that processes share need the extra `postgres`",
-            hint="install it: `pip install 'fast-agent[postgres]'`",
-        ) from error
-    return SharedUse(name, limits, Database(url))
+    places = {"sessions.url": settings.sessions.url, "temporal.parts": settings.temporal.parts}
+    for setting, place in places.items():
+        if place and place.startswith(SCHEMES):
+            return SharedUse(name, limits, open_database(place, setting))
+    return None

@@ -10,6 +10,7 @@ from fast_agent.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fast_agent.sessions.postgres.database import Database
     from fast_agent.sessions.postgres.logs import PostgresLogs
 
 SCHEMES = ("postgres://", "postgresql://")
@@ -38,23 +39,50 @@ def postgres_logs(
         ConfigError: The extra `postgres` is not installed, or this is not the address of a
             PostgreSQL database.
     """
+    _check(url, "sessions.url")
+    try:
+        from fast_agent.sessions.postgres.logs import PostgresLogs
+    except ImportError as error:
+        raise _missing("sessions.url") from error
+    return PostgresLogs(url, now, lease_seconds=lease_seconds, wait_seconds=wait_seconds)
+
+
+def open_database(url: str, setting: str) -> Database:
+    """Return a database; nothing is connected before it is asked.
+
+    Args:
+        url: Its address, with user and password.
+        setting: The setting that has the address.
+
+    Raises:
+        ConfigError: The extra `postgres` is not installed, or this is not the address of a
+            PostgreSQL database.
+    """
+    _check(url, setting)
+    try:
+        from fast_agent.sessions.postgres.database import Database
+    except ImportError as error:
+        raise _missing(setting) from error
+    return Database(url)
+
+
+def _check(url: str, setting: str) -> None:
     if not url.startswith(SCHEMES):
         raise ConfigError(
-            "`sessions.url` is not the address of a PostgreSQL database",
+            f"`{setting}` is not the address of a PostgreSQL database",
             hint="write it as `postgres://user:${PASSWORD}@host/database`",
         )
     foreign = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
     if foreign := foreign - _OPTIONS:
         # Such as `host`, which would lead elsewhere than what was approved.
         raise ConfigError(
-            f"`sessions.url` may not set `{min(foreign)}`",
+            f"`{setting}` may not set `{min(foreign)}`",
             hint=f"after `?` there may be {', '.join(sorted(_OPTIONS))}",
         )
-    try:
-        from fast_agent.sessions.postgres.logs import PostgresLogs
-    except ImportError as error:
-        raise ConfigError(
-            "`sessions.url` needs the extra `postgres`",
-            hint="install it: `pip install 'fast-agent[postgres]'`",
-        ) from error
-    return PostgresLogs(url, now, lease_seconds=lease_seconds, wait_seconds=wait_seconds)
+
+
+def _missing(setting: str) -> ConfigError:
+    return ConfigError(
+        f"`{setting}` needs the extra `postgres`",
+        hint="install it: `pip install 'fast-agent[postgres]'`",
+    )
