@@ -223,14 +223,14 @@ def test_the_route_of_a_workflow(run: Run, project: Path) -> None:
     [
         ("cases: [", ["FA921"], "writer.test.yaml:1"),
         ("[]", ["FA923"], "the test file must be"),
-        ("{}", ["FA923"], "the test file lacks `cases`"),
+        ("{}", ["FA923"], "the test file needs `cases`"),
         ("", ["FA923"], "the test file is empty"),
         ("# nothing yet\n", ["FA923"], "the test file is empty"),
         ("cases: []", ["FA923"], "the test file has no cases"),
         ("case: []", ["FA922", "FA923"], "did you mean `cases`?"),
-        ("cases: [{name: a}]", ["FA923"], "`cases[0]` lacks `messages`"),
+        ("cases: [{name: a}]", ["FA923"], "`cases[0]` needs `messages`"),
         ("cases: [{name: a, message: b, expect: {tex: c}}]", ["FA922"], "did you mean `text`?"),
-        ("cases: [{name: a, message: 3}]", ["FA923"], "must be a text, not an integer"),
+        ("cases: [{name: a, message: 3}]", ["FA923"], "must be text, not a whole number"),
         ("cases: [{name: a, messages: []}]", ["FA923"], "the case sends no message"),
         (
             "cases: [{name: a, message: b}, {name: a, message: c}]",

@@ -210,7 +210,7 @@ def test_unknown_keys_stay_errors(place: Place) -> None:
     [
         ("target: x, command: y", "has a `target` and also"),
         ("target: 'npx \"a'", "is not a command line"),
-        ("target: 3", "unknown key `target`"),
+        ("target: 3", "has no key `target`"),
     ],
 )
 def test_wrong_targets(place: Place, values: str, message: str) -> None:

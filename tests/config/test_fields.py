@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from fast_agent.config.fields import SERVER, SETTINGS, config_schema
 from fast_agent.config.layer import EnvironmentLayer
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.config.reading import Reader
+from fast_agent.config.reading import LayerReader
 from fast_agent.schema.kinds import (
     AnyOf,
     Entry,
@@ -134,7 +134,7 @@ WHOLE = doubtful(SETTINGS).filter(lambda drawn: drawn is not None)
 @settings(max_examples=400)
 @given(SERVERS | SERVERS | WHOLE)
 def test_schema_and_loader_agree(value: Any) -> None:
-    reader = Reader(EnvironmentLayer({}), Path("/"), {})
+    reader = LayerReader(EnvironmentLayer({}), Path("/"), {})
     reader.tree(SETTINGS, value)
     assert fits(value) == (not reader.problems), (value, reader.problems)
 

@@ -98,7 +98,7 @@ def test_elicitation(place: Place, value: str, allowed: bool) -> None:
         ("{url: 'http://'}", "FA305", "'http://'", "no `http` or `https` address"),
         ("{command: x, transport: sse}", "FA306", "sse", "its transport is `stdio`"),
         ("{url: http://a/, transport: tcp}", "FA305", "tcp", "or `sse`"),
-        ("{command: x, roots: [{name: n}]}", "FA305", "{name: n}", "lacks `uri`"),
+        ("{command: x, roots: [{name: n}]}", "FA305", "{name: n}", "needs `uri`"),
     ],
 )
 def test_keys_that_do_not_go_together(
@@ -114,7 +114,7 @@ def test_keys_that_do_not_go_together(
 def test_a_server_without_anything_is_placed(place: Place) -> None:
     problem = place.problem("mcp:\n  servers:\n    t:\n")
     assert problem.code == "FA304"
-    assert problem.message == "`mcp.servers.t` must be a mapping, not nothing"
+    assert problem.message == "`mcp.servers.t` must be a mapping of its fields, not empty (null)"
 
 
 def test_a_name_with_the_separator_is_refused(place: Place, at: At) -> None:

@@ -22,7 +22,7 @@ from fast_agent.models.spec import parse_model_spec
 if TYPE_CHECKING:
     from tests.models.conftest import Json, StartWire
 
-    from fast_agent.models.spec_query import Effort
+    from fast_agent.config.model_query import Effort
 
 pytestmark = pytest.mark.anyio
 

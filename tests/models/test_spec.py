@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.config.model_query import EFFORTS
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ModelError
 from fast_agent.models.spec import OFFLINE, built_in_names, parse_model_spec
-from fast_agent.models.spec_query import EFFORTS, NO_OPTIONS, ModelOptions
+from fast_agent.models.spec_query import NO_OPTIONS, ModelOptions
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -118,14 +119,14 @@ def test_request_parameters() -> None:
         ("passthrough?a=1", "FA503", "unknown parameter `a`", "`passthrough` takes none"),
         ("gpt-5?path=x", "FA503", "unknown parameter `path`", "takes `reasoning`"),
         ("local?reasoning=low", "FA503", "unknown parameter `reasoning`", "takes `path`"),
-        ("gpt-5?temperature=warm", "FA504", "must be a number from 0, not `warm`", ""),
-        ("gpt-5?temperature=-1", "FA504", "must be a number from 0", ""),
+        ("gpt-5?temperature=warm", "FA504", "must be a number of at least 0, not `warm`", ""),
+        ("gpt-5?temperature=-1", "FA504", "must be a number of at least 0", ""),
         ("gpt-5?temperature=nan", "FA504", "must be a number", ""),
         ("gpt-5?temperature=1_0", "FA504", "must be a number", ""),
-        ("gpt-5?top_p=0", "FA504", "must be a number above 0 up to 1", ""),
-        ("gpt-5?max_tokens=1.5", "FA504", "must be an integer from 1", ""),
+        ("gpt-5?top_p=0", "FA504", "must be a number above 0 and up to 1", ""),
+        ("gpt-5?max_tokens=1.5", "FA504", "must be a whole number of at least 1", ""),
         ("gpt-5?reasoning=hgih", "FA504", "must be one of `none`", "did you mean `high`?"),
-        ("local?path=", "FA504", "must be a text", ""),
+        ("local?path=", "FA504", "must be text", ""),
         ("gpt-5.low?reasoning=high", "FA504", "both as `low` and as `high`", "keep one"),
         ("gpt-5?seed=1&seed=2", "FA504", "both as `1` and as `2`", "keep one"),
     ],

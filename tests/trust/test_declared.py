@@ -11,7 +11,7 @@ from fast_agent.cards.fields import FIELDS, Field
 from fast_agent.config.case_fields import CASE_FILE
 from fast_agent.config.fields import SETTINGS
 from fast_agent.config.guide import GUIDE
-from fast_agent.config.model_query import QUERY_KEYS, QueryKey
+from fast_agent.config.model_query import QUERY_KEYS
 from fast_agent.resources.skill.frontmatter import FIELDS as FRONTMATTER
 from fast_agent.resources.skill.frontmatter import SKILL_FIELDS
 from fast_agent.schema.kinds import (
@@ -69,7 +69,7 @@ def test_what_is_declared_is_an_effect() -> None:
 
 
 @pytest.mark.spec("TR-E2.1")
-@pytest.mark.parametrize("table", [Field, Entry, QueryKey])
+@pytest.mark.parametrize("table", [Field, Entry])
 def test_a_field_that_declares_nothing_fails(table: type) -> None:
     parameter = inspect.signature(table).parameters["effects"]
     assert parameter.default is inspect.Parameter.empty

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final
 
+from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Fix
 from fast_agent.diagnostics.render_human import diagnostic
+from fast_agent.schema.explanation import ReadingRules
+from fast_agent.text.json_value import value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fast_agent.cards.document import CardDocument
     from fast_agent.diagnostics.diagnostic import Diagnostic, Severity
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonValue, Keys
     from fast_agent.text.span import Span
 
-Path: TypeAlias = tuple[str | int, ...]
-"""The way to a value in a card: the field, then keys and indexes."""
+_RULES: Final = ReadingRules(
+    whole="the card",
+    key="field",
+    reveals=True,
+    unknown_key=rules.UNKNOWN_FIELD,
+    wrong_type=rules.WRONG_TYPE,
+    wrong_value=rules.BAD_VALUE,
+    missing=rules.MISSING_FIELD,
+)
 
 _REPLACEABLE = re.compile(r"""[^|>&*!\s\n][^\n]*""")
 
@@ -30,6 +38,7 @@ class DiagnosticCollector:
     """
 
     __slots__ = ("_lost", "diagnostics", "document", "errors")
+    rules = _RULES
 
     def __init__(self, document: CardDocument) -> None:
         self.document = document
@@ -41,7 +50,7 @@ class DiagnosticCollector:
         self,
         code: str,
         message: str,
-        path: Path,
+        path: Keys,
         *,
         key: bool = False,
         hint: str | None = None,
@@ -89,38 +98,14 @@ class DiagnosticCollector:
         """Whether a field is given, but what it says is not known."""
         return name in self._lost
 
-    def written(self, path: Path) -> str:
+    def written(self, path: Keys) -> str:
         """Return a value as it is written in the file."""
         return self.document.yaml.written(path)
 
-    def value_at(self, path: Path) -> JsonValue:
+    def value_at(self, path: Keys) -> JsonValue:
         """Return a value as the file has it; None if there is none."""
-        value = self.document.yaml.value
-        for step in path:
-            if isinstance(value, dict) and isinstance(step, str):
-                value = value.get(step)
-            elif isinstance(value, list) and isinstance(step, int):
-                value = value[step]
-            else:
-                return None
-        return value
+        return value_at(self.document.yaml.value, path)
 
-    def _replaceable(self, path: Path) -> bool:
+    def _replaceable(self, path: Keys) -> bool:
         written = self.written(path)
         return "${" not in written and _REPLACEABLE.fullmatch(written) is not None
-
-
-def shown(path: Path) -> str:
-    """Write a path as people do: `tools.time[0]`."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
-    return text
-
-
-def listed(words: Mapping[str, object] | tuple[str, ...]) -> str:
-    """Write words as people do: `a`, `b` or `c`."""
-    quoted = [f"`{word}`" for word in words]
-    if len(quoted) < 2:
-        return "".join(quoted)
-    return f"{', '.join(quoted[:-1])} or {quoted[-1]}"

@@ -24,7 +24,6 @@ from fast_agent.cards.card_files import (
 )
 from fast_agent.cards.card_load import CardLoad, Fetched, FileLoad, Skipped
 from fast_agent.cards.document import Reading, read_markdown, read_yaml
-from fast_agent.cards.explanation import clipped
 from fast_agent.cards.fields import FIELD_NAMED
 from fast_agent.cards.peer_fields import PEER_FIELDS
 from fast_agent.cards.records import REQUEST_PARAMS
@@ -33,6 +32,7 @@ from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
 from fast_agent.diagnostics.render_human import diagnostic
 from fast_agent.errors import FastAgentError, TrustError, os_reason
+from fast_agent.schema.explanation import clipped
 from fast_agent.text.frozen import frozen
 from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source, signature_at
 from fast_agent.text.span import Span

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from fast_agent.cards.agent_config import AgentConfig, McpConnect
 from fast_agent.cards.card import Card
-from fast_agent.cards.collector import DiagnosticCollector, listed, shown
-from fast_agent.cards.conversion import converter
-from fast_agent.cards.explanation import INVALID, Expanded, Variable, clipped
+from fast_agent.cards.collector import DiagnosticCollector
 from fast_agent.cards.fields import (
     CARD_TYPES,
     FIELD_NAMED,
@@ -24,6 +22,15 @@ from fast_agent.cards.peer_fields import PEER_FIELDS
 from fast_agent.cards.records import REQUEST_PARAMS
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Fix
+from fast_agent.schema.explanation import (
+    INVALID,
+    Expanded,
+    Variable,
+    clipped,
+    listed,
+    shown,
+)
+from fast_agent.schema.reader import reader
 from fast_agent.text.environment import UnsetVariableError, VariableNames, expand, has_variable
 from fast_agent.text.fences import unfenced_lines
 from fast_agent.text.json_value import as_object
@@ -35,13 +42,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fast_agent.cards.agent_config import CardType
-    from fast_agent.cards.collector import Path
-    from fast_agent.cards.conversion import Convert
     from fast_agent.cards.document import CardDocument
     from fast_agent.cards.fields import Field
     from fast_agent.cards.grant import CardGrant
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.schema.reader import Read
+    from fast_agent.text.json_value import JsonValue, Keys
 
 
 class Origin(NamedTuple):
@@ -60,13 +66,13 @@ class Origin(NamedTuple):
     grant: CardGrant | None = None
 
 
-_CONVERTERS: dict[str, Convert] = {
-    name: converter(field.kind)
+_READERS: dict[str, Read] = {
+    name: reader(field.kind)
     for name, field in FIELD_NAMED.items()
     if name not in {"type", "name", "instruction", "schema_version"}
 }
-_CONVERTERS_OF: dict[CardType, dict[str, Convert]] = {
-    card_type: {name: _CONVERTERS[name] for name in FIELDS_OF[card_type] if name in _CONVERTERS}
+_READERS_OF: dict[CardType, dict[str, Read]] = {
+    card_type: {name: _READERS[name] for name in FIELDS_OF[card_type] if name in _READERS}
     for card_type in CARD_TYPES
 }
 _REQUIRED_OF: dict[CardType, tuple[str, ...]] = {
@@ -79,7 +85,7 @@ _REQUIRED_OF: dict[CardType, tuple[str, ...]] = {
 }
 _OWN_CHECK = frozenset({"type", "name", "instruction", "schema_version"})
 _PLACEHOLDER_INSTRUCTION = "You are a helpful agent."
-_TEXT = converter(FIELD_NAMED["name"].kind)
+_TEXT = reader(FIELD_NAMED["name"].kind)
 _VERSION = FIELD_NAMED["schema_version"]
 _VOTE = {name: FIELD_NAMED[name] for name in ("k", "max_samples")}
 
@@ -106,7 +112,7 @@ def validate_card(
         if isinstance(environ, VariableNames):
             values = _readable(values, findings)
     card_type = _type(values, findings)
-    arguments = _convert_fields(values, card_type, findings)
+    arguments = _read_fields(values, card_type, findings)
     arguments["name"] = _name(values, origin.name or "unnamed", findings)
     arguments["instruction"] = _instruction(values, card_type, findings)
     if "schema_version" in values:
@@ -139,10 +145,10 @@ def _readable(
     """Leave out fields that can only be read once their variables have values."""
     kept: dict[str, JsonValue] = {}
     for name, value in values.items():
-        convert = _CONVERTERS.get(name)
+        read = _READERS.get(name)
         if _has_variable(value) and name != "instruction":
             scratch = DiagnosticCollector(findings.document)
-            if convert is None or convert(value, (name,), scratch) is INVALID:
+            if read is None or read(value, (name,), scratch) is INVALID:
                 findings.lose(name)
                 continue
         kept[name] = value
@@ -157,21 +163,21 @@ def _has_variable(value: JsonValue) -> bool:
     return isinstance(value, Expanded)
 
 
-def _convert_fields(
+def _read_fields(
     values: Mapping[str, JsonValue], card_type: CardType | None, findings: DiagnosticCollector
 ) -> dict[str, Any]:
-    converters = _CONVERTERS if card_type is None else _CONVERTERS_OF[card_type]
+    readers = _READERS if card_type is None else _READERS_OF[card_type]
     arguments: dict[str, Any] = {}
     for name, value in values.items():
-        convert = converters.get(name)
-        if convert is None:
+        read = readers.get(name)
+        if read is None:
             if name not in _OWN_CHECK:
                 _unknown_field(name, values, card_type, findings)
             continue
         if value is not None:
-            converted = convert(value, (name,), findings)
-            if converted is not INVALID:
-                arguments[name] = converted
+            one = read(value, (name,), findings)
+            if one is not INVALID:
+                arguments[name] = one
     if "mcp_connect" in arguments:
         arguments["mcp_connect"] = tuple(_connections(arguments["mcp_connect"]))
     return arguments
@@ -236,7 +242,7 @@ def _type(values: Mapping[str, JsonValue], findings: DiagnosticCollector) -> Car
     if type(value) is str and value in FIELDS_OF:
         return cast("CardType", value)
     if not isinstance(value, str):
-        converter(FIELD_NAMED["type"].kind)(value, ("type",), findings)
+        reader(FIELD_NAMED["type"].kind)(value, ("type",), findings)
         return None
     folded = _fold(value)
     for card_type in CARD_TYPES:
@@ -374,7 +380,7 @@ def _check_schema_version(value: JsonValue, findings: DiagnosticCollector) -> No
             hint=f"the highest known version is {HIGHEST_SCHEMA_VERSION}; update fast-agent",
         )
         return
-    converter(_VERSION.kind)(value, ("schema_version",), findings)
+    reader(_VERSION.kind)(value, ("schema_version",), findings)
 
 
 def _history_mode(arguments: dict[str, Any], findings: DiagnosticCollector) -> None:
@@ -467,7 +473,7 @@ def expand_fields(
 
 
 def _expand_tree(
-    value: JsonValue, path: Path, environ: Mapping[str, str], findings: DiagnosticCollector
+    value: JsonValue, path: Keys, environ: Mapping[str, str], findings: DiagnosticCollector
 ) -> JsonValue:
     if isinstance(value, str):
         if not has_variable(value):
@@ -501,7 +507,7 @@ def check_remote(arguments: Mapping[str, Any], findings: DiagnosticCollector) ->
     """Report fields and placeholders that would reach into this machine.
 
     Args:
-        arguments: The card's fields, converted.
+        arguments: The card's fields, as they were read.
         findings: Where to report.
     """
     for name in _LOCAL_ONLY:

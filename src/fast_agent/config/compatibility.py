@@ -24,11 +24,11 @@ from fast_agent.text.json_value import as_list, as_object
 from fast_agent.text.yaml_document import YamlDocument
 
 if TYPE_CHECKING:
-    from fast_agent.config.layer import FileLayer, Keys
+    from fast_agent.config.layer import FileLayer
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.schema.kinds import Kind
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonValue, Keys
 
 Values: TypeAlias = "dict[str, JsonValue]"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
 from fast_agent.diagnostics.rules import INVALID_CONFIG_YAML, UNREADABLE_CONFIG
 from fast_agent.text.frozen import frozen
+from fast_agent.text.json_value import value_at
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.yaml_document import YamlDocument, YamlError, parse_yaml
 
@@ -18,13 +19,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.diagnostics.rules import Rule
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonValue, Keys
     from fast_agent.text.source import Source
     from fast_agent.text.span import Span
     from fast_agent.text.yaml_nodes import YamlProblem
 
-
-Keys: TypeAlias = "tuple[str | int, ...]"
 
 _MAY_BE_SECRET: Final = re.compile(
     r"key|token|secret|passw|auth|bearer|cookie|\benv\b|\bheaders\b|://[^/\s]*@", re.IGNORECASE
@@ -108,15 +107,7 @@ class FileLayer:
 
     def has(self, keys: Keys) -> bool:
         """Whether it sets this setting."""
-        value: JsonValue = self.document.value
-        for part in keys:
-            if isinstance(part, str):
-                value = value.get(part) if isinstance(value, Mapping) else None
-            elif isinstance(value, Sequence) and not isinstance(value, str) and part < len(value):
-                value = value[part]
-            else:
-                return False
-        return value is not None
+        return value_at(self.document.value, keys) is not None
 
     def place(self, keys: Keys, *, key: bool = False) -> Place:
         """Return where it sets it."""

@@ -13,12 +13,13 @@ from fast_agent.config.fields import SERVERS, SETTINGS
 from fast_agent.config.find import find_files, shown_path
 from fast_agent.config.layer import EnvironmentLayer, Place, read_layer, without, without_keys
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.config.reading import Reader, branch_of, built, entry_of
+from fast_agent.config.reading import LayerReader
 from fast_agent.config.server import make_server
 from fast_agent.config.settings import McpSettings, Settings
 from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE, WRONG_OVERRIDE
 from fast_agent.errors import ConfigError
 from fast_agent.schema.kinds import AnyOf, ListOf, MapOf, Record, SecretText, Text
+from fast_agent.schema.reader import branch_of, built, entry_of
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.text.suggestion import closest
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.grant import CardGrant
     from fast_agent.config.find import Found
-    from fast_agent.config.layer import FileLayer, Keys, Layer
+    from fast_agent.config.layer import FileLayer, Layer
     from fast_agent.config.reading import Tree
     from fast_agent.config.settings import ServerSettings
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.schema.kinds import Kind
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonValue, Keys
 
 
 _SERVERS: Final[Keys] = ("mcp", "servers")
@@ -104,7 +105,7 @@ def load_settings(
     tree: Tree = {}
     for layer in files:
         part = decided.get(layer.path)
-        reader = Reader(layer, layer.directory, environ if part is None else part.environ)
+        reader = LayerReader(layer, layer.directory, environ if part is None else part.environ)
         if layer.directory != home and layer.has(("trust",)):
             problems.append(_policy_elsewhere(layer))
         if part or (decide is None and layer.root):
@@ -333,7 +334,7 @@ def read_overrides(
     variables: dict[Keys, str] = {}
     tree: Tree = {}
     layer = EnvironmentLayer(variables)
-    reader = Reader(layer, directory, environ)
+    reader = LayerReader(layer, directory, environ)
     problems: list[Diagnostic] = []
     sections = {
         entry.name.upper()

@@ -2,86 +2,79 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` resolves it by its name)
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
+from fast_agent.cards.records import COUNT, REQUEST_PARAMS
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.text.frozen import frozen
+from fast_agent.schema.kinds import Entry, Number, OneOf, Text, Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from fast_agent.schema.kinds import Effects
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
-
-@frozen
-class QueryKey:
-    """One key a query may hold.
-
-    Args:
-        kind: What its value is read as.
-        effects: What it can make a found file do; `()` is nothing.
-        minimum: Least value of a number.
-        maximum: Greatest value of a number.
-        above: The least value itself is not allowed.
-        option: The model is made with it; otherwise it is a parameter of each request.
-    """
-
-    kind: Literal["text", "integer", "number", "effort", "flag", "large"]
-    _: KW_ONLY
-    effects: Effects
-    minimum: float | None = None
-    maximum: float | None = None
-    above: bool = False
-    option: bool = True
-
-
-_REQUEST: Final[Mapping[str, QueryKey]] = {
-    "temperature": QueryKey("number", minimum=0, option=False, effects=()),
-    "top_p": QueryKey("number", minimum=0, maximum=1, above=True, option=False, effects=()),
-    "top_k": QueryKey("integer", minimum=1, option=False, effects=()),
-    "seed": QueryKey("integer", option=False, effects=()),
-    "max_tokens": QueryKey("integer", minimum=1, option=False, effects=()),
-    "presence_penalty": QueryKey("number", minimum=-2, maximum=2, option=False, effects=()),
-    "frequency_penalty": QueryKey("number", minimum=-2, maximum=2, option=False, effects=()),
-    "timeout_seconds": QueryKey("number", minimum=0, above=True, option=False, effects=()),
-}
-"""Keys that become request parameters."""
+EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
+"""Levels of reasoning effort, the least first."""
 
 LARGE_CONTEXT: Final = 1_000_000
 """Tokens of the window that `?context=1m` asks for."""
 
-_SERVER_TOOLS: Final[Mapping[str, QueryKey]] = {
-    "web_search": QueryKey("flag", option=False, effects=("connect",)),
-    "web_fetch": QueryKey("flag", option=False, effects=("connect",)),
-    "code_execution": QueryKey("flag", option=False, effects=()),
-}
-"""Tools that run at the provider."""
+LARGE_WINDOW: Final = OneOf(("1m", str(LARGE_CONTEXT)))
+"""How a query asks for that window."""
 
-_CLOUD: Final[Mapping[str, QueryKey]] = {
-    "reasoning": QueryKey("effort", effects=()),
-    **_REQUEST,
-    **_SERVER_TOOLS,
-}
+_REQUEST: Final = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "seed",
+    "max_tokens",
+    "presence_penalty",
+    "frequency_penalty",
+    "timeout_seconds",
+)
+_SERVER_TOOLS: Final = ("web_search", "web_fetch", "code_execution")
 
-QUERY_KEYS: Final[Mapping[str, Mapping[str, QueryKey]]] = {
+
+def _parameters(names: Iterable[str]) -> list[Entry]:
+    by_name = {entry.name: entry for entry in REQUEST_PARAMS.entries}
+    return [by_name[name] for name in names]
+
+
+def _keys(*entries: Entry) -> Mapping[str, Entry]:
+    return {entry.name: entry for entry in entries}
+
+
+_CLOUD: Final = _keys(
+    Entry("reasoning", OneOf(EFFORTS), "the reasoning effort", effects=()),
+    *_parameters((*_REQUEST, *_SERVER_TOOLS)),
+)
+
+QUERY_KEYS: Final[Mapping[str, Mapping[str, Entry]]] = {
     **dict.fromkeys(PROVIDERS, _CLOUD),
-    "anthropic": {**_CLOUD, "context": QueryKey("large", effects=())},
-    "local": {
-        "path": QueryKey("text", effects=("run",)),
-        "threads": QueryKey("integer", minimum=1, effects=()),
-        "context": QueryKey("integer", minimum=64, effects=()),
-        **_REQUEST,
+    "anthropic": {
+        **_CLOUD,
+        **_keys(Entry("context", LARGE_WINDOW, "the context window in tokens", effects=())),
     },
+    "local": _keys(
+        Entry("path", Text(), "the GGUF file", effects=("run",)),
+        Entry("threads", COUNT, "threads to compute with", effects=()),
+        Entry("context", Whole(minimum=64), "the context window in tokens", effects=()),
+        *_parameters(_REQUEST),
+    ),
     "passthrough": {},
-    "slow": {"seconds": QueryKey("number", minimum=0, effects=())},
-    "playback": {"file": QueryKey("text", effects=("read",))},
-    "scripted": {
-        "file": QueryKey("text", effects=("read",)),
-        "seed": QueryKey("integer", effects=()),
-    },
+    "slow": _keys(Entry("seconds", Number(minimum=0), "seconds until it answers", effects=())),
+    "playback": _keys(Entry("file", Text(), "the history", effects=("read",))),
+    "scripted": _keys(
+        Entry("file", Text(), "the script", effects=("read",)),
+        Entry("seed", Whole(), "seed of what is random in the script", effects=()),
+    ),
 }
 """The keys each provider and offline model takes."""
+
+
+def is_parameter(entry: Entry) -> bool:
+    """Return whether a key is a parameter of each request; else the model is made with it."""
+    return entry in REQUEST_PARAMS.entries
 
 
 def split_models(text: str) -> tuple[str, ...]:

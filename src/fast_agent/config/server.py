@@ -14,8 +14,9 @@ from fast_agent.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fast_agent.config.layer import Keys, Place
+    from fast_agent.config.layer import Place
     from fast_agent.diagnostics.diagnostic import Diagnostic
+    from fast_agent.text.json_value import Keys
 
 _STDIO_ONLY = ("args", "env", "cwd")
 _HTTP_ONLY = ("headers", "oauth")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from fast_agent.config.model_query import EFFORTS
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics import rules
 from fast_agent.errors import ModelError
 from fast_agent.formats.tools import Unnamed, ability_of
 from fast_agent.models.spec import parse_model_spec
-from fast_agent.models.spec_query import EFFORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -26,11 +26,11 @@ from fast_agent.text.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from fast_agent.config.model_query import Effort
     from fast_agent.config.settings import StatedFacts
     from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse
     from fast_agent.models.provider_errors import Failure
     from fast_agent.models.provider_link import ProviderLink
-    from fast_agent.models.spec_query import Effort
 
 
 __all__ = ["Endpoint", "ProviderModel", "RetryPolicy", "warm"]

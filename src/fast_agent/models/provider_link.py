@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from pydantic_ai.usage import RequestUsage
 
     from fast_agent.cards.request_params import RequestParams
+    from fast_agent.config.model_query import Effort
     from fast_agent.models.facts import ModelFacts
     from fast_agent.models.model import Delta, DeltaSink, ModelRequest, OutputSchema, ToolSpec
     from fast_agent.models.provider_classes import Endpoint
-    from fast_agent.models.spec_query import Effort
 
 
 class AttemptError(Exception):

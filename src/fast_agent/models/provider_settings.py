@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic_ai.native_tools import CodeExecutionTool, WebFetchTool, WebSearchTool
 from pydantic_ai.settings import ModelSettings
 
+from fast_agent.config.model_query import EFFORTS
 from fast_agent.errors import ModelError
 from fast_agent.models.plain_json import plain_object
-from fast_agent.models.spec_query import EFFORTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pydantic_ai.native_tools import AbstractNativeTool
 
     from fast_agent.cards.request_params import RequestParams
+    from fast_agent.config.model_query import Effort
     from fast_agent.models.provider_classes import Endpoint
-    from fast_agent.models.spec_query import Effort
 
 _RAW_TOP_K: Final = frozenset({"generic", "openrouter"})
 """Providers whose endpoints take `top_k` next to the fields of the OpenAI API."""

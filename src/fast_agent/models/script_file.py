@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from fast_agent.config.layer import FileLayer, Place
-from fast_agent.config.reading import Reader, ReadingRules
+from fast_agent.config.reading import LayerReader
 from fast_agent.diagnostics.rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import StopReason
 from fast_agent.models.script import Call, Choose, Delay, Fail, Say, Script, Together
 from fast_agent.models.usage import Usage
+from fast_agent.schema.explanation import ReadingRules
 from fast_agent.schema.kinds import (
     AnyMapping,
     AnyOf,
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from fast_agent.config.layer import Keys
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.models.script import Answer, Step
+    from fast_agent.text.json_value import Keys
 
 _COUNT = Whole(minimum=0)
 _ANSWER = (
@@ -145,7 +146,7 @@ _RULES: Final = ReadingRules(
     unknown_key=WRONG_MODEL_FILE,
     wrong_type=WRONG_MODEL_FILE,
     wrong_value=WRONG_MODEL_FILE,
-    unset_variable=WRONG_MODEL_FILE,
+    missing=WRONG_MODEL_FILE,
 )
 _ANSWERS = ("text", "pieces", "calls", "fail")
 
@@ -224,7 +225,7 @@ def read_script_file(
             problem with its place.
     """
     layer = _open(path, str(path) if shown is None else shown)
-    reader = Reader(layer, path.parent, None, _RULES)
+    reader = LayerReader(layer, path.parent, None, _RULES)
     tree = reader.tree(SCRIPT_FILE, layer.document.value)
     if reader.problems:
         raise _refusal(reader.problems)

@@ -8,20 +8,21 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, TypedDict, cast
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
-from fast_agent.config.model_query import split_models
+from fast_agent.config.model_query import EFFORTS, split_models
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import MALFORMED_MODEL, MODEL_ALIAS_LOOP, UNKNOWN_MODEL
 from fast_agent.errors import ModelError
-from fast_agent.models.spec_query import EFFORTS, NO_OPTIONS, Level, read_query
+from fast_agent.models.spec_query import NO_OPTIONS, Level, read_query
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from fast_agent.config.model_query import Effort
     from fast_agent.diagnostics.rules import Rule
-    from fast_agent.models.spec_query import Effort, ModelOptions
+    from fast_agent.models.spec_query import ModelOptions
 
 
 OFFLINE: Final = ("passthrough", "playback", "slow", "scripted")

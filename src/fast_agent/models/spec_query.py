@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
-from fast_agent.config.model_query import LARGE_CONTEXT, QUERY_KEYS
+from fast_agent.config.model_query import (
+    LARGE_CONTEXT,
+    LARGE_WINDOW,
+    QUERY_KEYS,
+    is_parameter,
+)
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import (
     MALFORMED_MODEL,
     UNKNOWN_MODEL_PARAMETER,
     WRONG_MODEL_PARAMETER,
 )
+from fast_agent.schema.explanation import expected
+from fast_agent.schema.kinds import Flag, Number, OneOf, Whole
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fast_agent.config.model_query import QueryKey
+    from fast_agent.config.model_query import Effort
     from fast_agent.diagnostics.rules import Rule
+    from fast_agent.schema.kinds import Kind
 
 _Value: TypeAlias = "str | int | float | bool"
 
-Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-
 _FLAGS: Final = {"on": True, "true": True, "off": False, "false": False}
-
-EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
-"""Levels of reasoning effort, the least first."""
 
 
 @frozen
@@ -95,7 +98,7 @@ def read_query(levels: Sequence[Level], provider: str, text: str) -> Query:
     options: dict[str, Any] = {}
     params: dict[str, Any] = {}
     for key, value in reader.values.items():
-        (options if reader.keys[key].option else params)[key] = value
+        (params if is_parameter(reader.keys[key]) else options)[key] = value
     return Query(
         effort=reader.effort,
         options=ModelOptions(**options) if options else NO_OPTIONS,
@@ -147,7 +150,7 @@ class _Reader:
         if wanted is None:
             self._unknown(key)
             return
-        value = self._value(key, wanted, _decoded(raw))
+        value = self._value(key, wanted.kind, _decoded(raw))
         if value is None:
             return
         if key in found and found[key] != value:
@@ -170,13 +173,13 @@ class _Reader:
         message = f"unknown parameter `{key}` in the model `{self.text}`"
         self._problem(UNKNOWN_MODEL_PARAMETER, message, hint)
 
-    def _value(self, key: str, wanted: QueryKey, raw: str) -> _Value | None:
-        value = _read(wanted, raw)
+    def _value(self, key: str, kind: Kind, raw: str) -> _Value | None:
+        value = _read(kind, raw)
         if value is None:
-            message = f"`{key}` in the model `{self.text}` must be {_expected(wanted)}, not `{raw}`"
-            near = closest(raw, EFFORTS) if wanted.kind == "effort" else None
-            hint = did_you_mean(near)
-            self._problem(WRONG_MODEL_PARAMETER, message, hint)
+            wanted = "`on` or `off`" if isinstance(kind, Flag) else expected(kind)
+            message = f"`{key}` in the model `{self.text}` must be {wanted}, not `{raw}`"
+            near = closest(raw, kind.choices) if isinstance(kind, OneOf) else None
+            self._problem(WRONG_MODEL_PARAMETER, message, did_you_mean(near))
         return value
 
     def _problem(self, rule: Rule, message: str, hint: str | None) -> None:
@@ -192,49 +195,25 @@ def _decoded(raw: str) -> str:
     return unquote(raw)
 
 
-def _read(wanted: QueryKey, raw: str) -> _Value | None:
-    match wanted.kind:
-        case "text":
-            return raw or None
-        case "effort":
-            return raw if raw in EFFORTS else None
-        case "flag":
+def _read(kind: Kind, raw: str) -> _Value | None:
+    match kind:
+        case Flag():
             return _FLAGS.get(raw.lower())
-        case "large":
-            return LARGE_CONTEXT if raw.lower() in {"1m", str(LARGE_CONTEXT)} else None
-        case "integer" | "number":
-            return _number(wanted, raw)
+        case OneOf():
+            value = raw.lower() if kind is LARGE_WINDOW else raw
+            value = value if value in kind.choices else None
+            return LARGE_CONTEXT if value is not None and kind is LARGE_WINDOW else value
+        case Whole() | Number():
+            return _number(kind, raw)
+        case _:
+            return raw or None
 
 
-def _number(wanted: QueryKey, raw: str) -> int | float | None:
+def _number(kind: Whole | Number, raw: str) -> int | float | None:
     if not raw.isascii() or "_" in raw or raw != raw.strip():
         return None
     try:
-        value = int(raw) if wanted.kind == "integer" else float(raw)
+        value = int(raw) if isinstance(kind, Whole) else float(raw)
     except ValueError:
         return None
-    if not abs(value) < float("inf"):
-        return None
-    low, high = wanted.minimum, wanted.maximum
-    too_low = low is not None and (value < low or (wanted.above and value == low))
-    return None if too_low or (high is not None and value > high) else value
-
-
-def _expected(wanted: QueryKey) -> str:
-    match wanted.kind:
-        case "text":
-            return "a text"
-        case "effort":
-            return f"one of {', '.join(f'`{effort}`' for effort in EFFORTS)}"
-        case "flag":
-            return "`on` or `off`"
-        case "large":
-            return "`1m`"
-        case "integer" | "number":
-            noun = "an integer" if wanted.kind == "integer" else "a number"
-            bounds: list[str] = []
-            if wanted.minimum is not None:
-                bounds.append(f"{'above' if wanted.above else 'from'} {wanted.minimum:g}")
-            if wanted.maximum is not None:
-                bounds.append(f"up to {wanted.maximum:g}")
-            return " ".join([noun, *bounds])
+    return value if abs(value) < float("inf") and kind.allows(value) else None

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.cards.card_load import FileLoad
-    from fast_agent.config.layer import FileLayer, Keys
+    from fast_agent.config.layer import FileLayer
     from fast_agent.config.settings import Settings
     from fast_agent.registry.card_root import CardRoot
+    from fast_agent.text.json_value import Keys
     from fast_agent.text.source import Signature
     from fast_agent.trust.context import Given
     from fast_agent.trust.effect import Effect

@@ -10,6 +10,9 @@ JsonValue: TypeAlias = (
 )
 """A JSON value. Strings are sequences too, so test for `str` before `Sequence`."""
 
+Keys: TypeAlias = "tuple[str | int, ...]"
+"""The way to a value: keys and indexes, from the root."""
+
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 """A JSON object."""
 
@@ -22,3 +25,14 @@ def as_object(value: JsonValue) -> JsonObject:
 def as_list(value: JsonValue) -> Sequence[JsonValue]:
     """Return a value that is a list; an empty one instead of anything else."""
     return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+
+def value_at(value: JsonValue, path: Keys) -> JsonValue:
+    """Return a part of a value; None if there is none."""
+    for step in path:
+        if isinstance(step, str):
+            value = as_object(value).get(step)
+        else:
+            items = as_list(value)
+            value = items[step] if step < len(items) else None
+    return value

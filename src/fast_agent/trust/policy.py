@@ -8,9 +8,10 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.config.reading import Reader, built
+from fast_agent.config.reading import LayerReader
 from fast_agent.config.trust import NO_TRUST, TRUST, DenySettings
 from fast_agent.errors import ConfigError
+from fast_agent.schema.reader import built
 from fast_agent.text.frozen import frozen
 from fast_agent.trust.address import fits_host
 
@@ -203,7 +204,7 @@ def _section(file: Path, environ: Mapping[str, str], *, key: str | None) -> Trus
     part = (value.get(key) if isinstance(value, dict) else None) if key else value
     if part is None:
         return NO_TRUST
-    reader = Reader(layer, layer.directory, environ)
+    reader = LayerReader(layer, layer.directory, environ)
     tree = reader.tree(TRUST, part)
     if reader.problems:
         raise _wrong(reader.problems)

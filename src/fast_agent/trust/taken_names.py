@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig, FunctionRef
     from fast_agent.cards.card import Card
-    from fast_agent.config.layer import FileLayer, Keys
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.config.layer import FileLayer
+    from fast_agent.text.json_value import JsonValue, Keys
     from fast_agent.trust.context import ParseModel
 
 BUILT_IN_TOOLS: Final = frozenset(

@@ -181,10 +181,10 @@ def _checked(name: str, text: str, file: Path) -> JsonValue:
     if name == "bind":
         raise ConfigError("keys are bound in the file", hint="write `tui: {bind: {ctrl-s: steer}}`")
     from fast_agent.config.layer import EnvironmentLayer
-    from fast_agent.config.reading import Reader
+    from fast_agent.config.reading import LayerReader
 
     kind = next(one.kind for one in TUI.entries if one.name == name)
-    reader = Reader(EnvironmentLayer({}), file.parent, None)
+    reader = LayerReader(EnvironmentLayer({}), file.parent, None)
     if isinstance(kind, ListOf) and not text.startswith("["):
         text = json.dumps(text.replace(",", " ").split())
     value = reader.text(kind, text, ("tui", name))

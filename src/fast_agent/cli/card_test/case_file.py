@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from fast_agent.cards.card_files import TEST_SUFFIXES
 from fast_agent.config.case_fields import CASE_FILE, RECORDINGS
 from fast_agent.config.layer import FileLayer, Place
-from fast_agent.config.reading import Reader, ReadingRules, built
+from fast_agent.config.reading import LayerReader
 from fast_agent.diagnostics.rules import UNKNOWN_TEST_KEY, UNREADABLE_TEST_FILE, WRONG_TEST_VALUE
 from fast_agent.errors import ConfigError, RunError
+from fast_agent.schema.explanation import ReadingRules
+from fast_agent.schema.reader import built
 from fast_agent.text.frozen import frozen
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.yaml_document import YamlError, parse_yaml
@@ -23,9 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.config.case_fields import Case, Expectation
-    from fast_agent.config.layer import Keys
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonValue, Keys
 
 
 @frozen(kw_only=True)
@@ -74,7 +75,7 @@ _RULES: Final = ReadingRules(
     unknown_key=UNKNOWN_TEST_KEY,
     wrong_type=WRONG_TEST_VALUE,
     wrong_value=WRONG_TEST_VALUE,
-    unset_variable=WRONG_TEST_VALUE,
+    missing=WRONG_TEST_VALUE,
 )
 
 
@@ -93,7 +94,7 @@ def read_case_file(path: Path, shown: str) -> CaseFile:
         raise _refusal(
             [layer.place(()).problem(WRONG_TEST_VALUE, "the test file is empty", _EMPTY)]
         )
-    reader = Reader(layer, path.parent, None, _RULES)
+    reader = LayerReader(layer, path.parent, None, _RULES)
     tree = reader.tree(CASE_FILE, layer.document.value)
     if reader.problems:
         raise _refusal(reader.problems)

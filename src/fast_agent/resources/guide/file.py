@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.config.guide import GUIDE, CategorySettings, GuideSettings
 from fast_agent.config.home import GUIDE_FILE, is_never_served
 from fast_agent.config.layer import FileLayer, Place, read_layer
-from fast_agent.config.reading import Reader, built
+from fast_agent.config.reading import LayerReader
 from fast_agent.diagnostics.rules import WRONG_DOCROOT
 from fast_agent.errors import os_reason
 from fast_agent.resources.guide.config import guide_config, refusal
 from fast_agent.resources.guide.pattern import is_pattern
 from fast_agent.resources.problem import InvalidUri
 from fast_agent.resources.uri import Uri
+from fast_agent.schema.reader import built
 
 if TYPE_CHECKING:
     from fast_agent.config.settings import Settings
@@ -92,7 +93,7 @@ def _of_file(file: Path, shown: str, inside: str | None) -> GuideConfig:
     layer = read_layer(file, shown, problems)
     if layer is None:
         raise refusal(problems)
-    reader = Reader(layer, layer.directory, None)
+    reader = LayerReader(layer, layer.directory, None)
     settings: GuideSettings = built(GUIDE, reader.tree(GUIDE, layer.document.value))
     if reader.problems:
         raise refusal(reader.problems)
