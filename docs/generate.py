@@ -1,7 +1,7 @@
 """Write the generated references: `python docs/generate.py`, or `--check` that they are fresh.
 
-The card and configuration tables, the rules, the command help and the JSON Schemas are made from
-the code, so that they cannot say anything else than it does.
+The card and configuration tables, the rules, the command help, the JSON Schemas and the types of
+decorators are made from the code, so that they cannot say anything else than it does.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 from guide_parts import Parts
 from guides import documents
+from python_fields import python_fields
 
 from fast_agent.cards.fields import CARD_TYPES, FIELDS
 from fast_agent.cards.schema import schema
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from fast_agent.schema.kinds import Effects
 
 HERE = Path(__file__).parent / "reference"
+PYTHON_FIELDS = Path(__file__).parents[1] / "src/fast_agent/agent_fields.py"
 EFFECTS = (
     "`effects` are what a field can make a [found](../trust.md) file do; a `${NAME}` in any field "
     "is a `send` besides."
@@ -202,7 +204,8 @@ def files() -> dict[Path, str]:
     """Make every generated file."""
     embedded = {"settings": config_page, "commands": cli_page, "rules": docs_page}
     packaged = documents(Parts(kind_words, _default, _records, embedded).all())
-    return {HERE / name: text for name, text in pages().items()} | packaged
+    reference = {HERE / name: text for name, text in pages().items()}
+    return reference | packaged | {PYTHON_FIELDS: python_fields()}
 
 
 def pages() -> dict[str, str]:

@@ -7,13 +7,12 @@ decorators, which leave the function as it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields as fields_of
+from dataclasses import is_dataclass, replace
 from typing import (
     TYPE_CHECKING,
     Any,
-    Literal,
     Protocol,
-    TypeAlias,
     TypedDict,
     TypeVar,
     Unpack,
@@ -21,22 +20,27 @@ from typing import (
     overload,
 )
 
-from fast_agent.cards.agent_config import (  # noqa: TC001
-    ChildHistory,
-    FunctionRef,
-    HistorySource,
-)
-from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions  # noqa: TC001
 from fast_agent.cards.document import CardDocument
-from fast_agent.cards.request_params import RequestParams  # noqa: TC001
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.errors import CardError
-from fast_agent.text.json_value import JsonObject  # noqa: TC001
 from fast_agent.text.source import Source
 from fast_agent.text.yaml_document import YamlDocument
 
 if TYPE_CHECKING:
-    from fast_agent.cards.agent_config import AgentConfig, CardType, FileAccess
+    from _typeshed import DataclassInstance
+
+    from fast_agent.agent_fields import (
+        AgentFields,
+        ChainFields,
+        EvaluatorOptimizerFields,
+        IterativePlannerFields,
+        MakerFields,
+        OrchestratorFields,
+        ParallelFields,
+        RouterFields,
+    )
+    from fast_agent.cards.agent_config import AgentConfig, CardType, FunctionRef
+    from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
     from fast_agent.cards.card import Card
 
 
@@ -52,6 +56,9 @@ You are a helpful assistant. Today is {{currentDate}}.
 
 ROUTER_INSTRUCTION = "Send each request to the agent that can serve it best."
 """The instruction of a router made without one."""
+
+SMART_INSTRUCTION = "Help with what you are asked."
+"""The instruction of a smart agent made without one."""
 
 PLANNER_INSTRUCTION = "Plan how the agents can fulfil the request together."
 """The instruction of an orchestrator or iterative planner made without one."""
@@ -158,52 +165,11 @@ def _tool(
     return give if function is None else give(function)
 
 
-ServersOfCard: TypeAlias = (
-    "Sequence[str | Mapping[str, Any]] | Mapping[str, str | Mapping[str, Any]]"
-)
-"""MCP servers an agent brings, by name or in a list."""
-
-
 def agent(
     self: CardReceiver,
     name: str = "default",
     instruction: str = DEFAULT_INSTRUCTION,
-    *,
-    description: str | None = None,
-    default: bool | None = None,
-    tool_only: bool | None = None,
-    agents: Sequence[str] | None = None,
-    servers: Sequence[str] | None = None,
-    mcp_connect: ServersOfCard | None = None,
-    tools: Mapping[str, Sequence[str]] | None = None,
-    resources: Mapping[str, Sequence[str]] | None = None,
-    prompts: Mapping[str, Sequence[str]] | None = None,
-    skills: Sequence[str] | None = None,
-    resource_tools: bool | None = None,
-    model: str | Sequence[str] | None = None,
-    use_history: bool | None = None,
-    trim_tool_history: bool | None = None,
-    compaction: bool | Mapping[str, Any] | None = None,
-    request_params: RequestParams | Mapping[str, Any] | None = None,
-    human_input: bool | None = None,
-    api_key: str | None = None,
-    messages: str | Sequence[str] | None = None,
-    function_tools: Sequence[FunctionRef] | None = None,
-    tool_hooks: Sequence[FunctionRef] | Mapping[str, FunctionRef] | None = None,
-    shell: bool | None = None,
-    files: FileAccess | None = None,
-    fetch: bool | None = None,
-    cwd: str | None = None,
-    tool_input_schema: JsonObject | None = None,
-    confirm: str | Sequence[str] | None = None,
-    history_source: HistorySource | None = None,
-    history_merge_target: HistorySource | None = None,
-    child_history: Mapping[str, ChildHistory] | None = None,
-    max_parallel: int | None = None,
-    child_timeout_sec: float | None = None,
-    max_display_instances: int | None = None,
-    queue: str | None = None,
-    agents_as_tools_options: AgentsAsToolsOptions | None = None,
+    **fields: Unpack[AgentFields],
 ) -> DeclaredAgent:
     """Add an agent of type `agent`; usable as a decorator, which leaves the function as it is.
 
@@ -211,55 +177,18 @@ def agent(
         self: The program.
         name: Its name, unique in the program.
         instruction: Its system prompt; placeholders are filled when a turn needs it.
-        description: What it does, for agents that use it as a tool.
-        default: Whether it is the one a person talks to first.
-        tool_only: Whether it is offered to other agents only.
-        agents: Agents it may call as tools.
-        servers: MCP servers of the configuration it uses.
-        mcp_connect: MCP servers it brings: URLs and command lines, or mappings with `target`,
-            `headers` and `env`; by name, or in a list.
-        tools: Tool names or patterns it may call, by server; other servers offer all.
-        resources: The same for resources.
-        prompts: The same for prompts.
-        skills: Skill directories; an empty list means none.
-        resource_tools: Whether it gets the tools that list and read resources.
-        model: Its model, such as `anthropic.claude-sonnet-5`; of a list, the next answers where
-            one fails.
-        use_history: Whether it remembers earlier turns.
-        trim_tool_history: Whether its model is given only the last tool call of each earlier turn.
-        compaction: When its conversation is summarized to fit the context window, such as
-            `{"share": 0.8}`; False is never.
-        request_params: Parameters of its model requests.
-        human_input: Whether it may ask the person.
-        api_key: The key of its model's provider.
-        messages: History files its conversation starts with.
-        function_tools: Python functions, or `file.py:name`.
-        tool_hooks: Functions around tool calls, or functions by point of the turn.
-        shell: Whether it may run commands.
-        files: Whether it may read files of the workspace, or write them too.
-        fetch: Whether it may fetch web pages.
-        cwd: Where its commands run.
-        tool_input_schema: JSON Schema of its arguments when it is a tool.
-        confirm: Tools a person has to allow each call of.
-        history_source: What its children start with.
-        history_merge_target: Where its children's messages go.
-        child_history: The two for single children.
-        max_parallel: Most children at work at once.
-        child_timeout_sec: Longest run of a child, in seconds.
-        max_display_instances: How many children are shown in full.
-        queue: The workers that run its steps on Temporal, by the name of their queue.
-        agents_as_tools_options: The fields on children as one value; the single ones go before it.
+        **fields: The other fields of the type, as `AgentFields` describes them.
 
     Raises:
-        CardError: A field is wrong, or the name is taken.
+        CardError: A field is wrong or missing, or the name is taken.
     """
-    return _add(self, "agent", locals())
+    return _add(self, "agent", name, instruction, fields)
 
 
 def smart(
     self: CardReceiver,
     name: str = "smart",
-    instruction: str = "Help with what you are asked.",
+    instruction: str = SMART_INSTRUCTION,
     **fields: Unpack[AgentFields],
 ) -> DeclaredAgent:
     """Add an agent of type `smart`, which writes, checks and runs cards; usable as a decorator.
@@ -268,23 +197,19 @@ def smart(
         self: The program.
         name: Its name, unique in the program.
         instruction: What is put below the packaged system prompt.
-        **fields: The same as those of `agent`.
+        **fields: The other fields of the type, as `AgentFields` describes them.
 
     Raises:
-        CardError: A field is wrong, or the name is taken.
+        CardError: A field is wrong or missing, or the name is taken.
     """
-    return _add(self, "smart", locals())
+    return _add(self, "smart", name, instruction, fields)
 
 
 def chain(
     self: CardReceiver,
     name: str,
     instruction: str | None = None,
-    *,
-    sequence: Sequence[str],
-    cumulative: bool | None = None,
-    continue_with_final: bool | None = None,
-    **fields: Unpack[MemberFields],
+    **fields: Unpack[ChainFields],
 ) -> DeclaredAgent:
     """Add a chain: each agent gets the answer of the one before it; usable as a decorator.
 
@@ -292,26 +217,19 @@ def chain(
         self: The program.
         name: Its name, unique in the program.
         instruction: What it is for; no model is given it.
-        sequence: The agents, in order.
-        cumulative: Whether each agent sees the request and every answer so far.
-        continue_with_final: Whether the conversation continues with the last agent of the chain.
-        **fields: `description`, `default`, `tool_only`.
+        **fields: The other fields of the type, as `ChainFields` describes them.
 
     Raises:
-        CardError: A field is wrong, or the name is taken.
+        CardError: A field is wrong or missing, or the name is taken.
     """
-    return _add(self, "chain", locals())
+    return _add(self, "chain", name, instruction, fields)
 
 
 def parallel(
     self: CardReceiver,
     name: str,
     instruction: str | None = None,
-    *,
-    fan_out: Sequence[str],
-    fan_in: str | None = None,
-    include_request: bool | None = None,
-    **fields: Unpack[MemberFields],
+    **fields: Unpack[ParallelFields],
 ) -> DeclaredAgent:
     """Add agents that work at the same time on the same message; usable as a decorator.
 
@@ -319,28 +237,19 @@ def parallel(
         self: The program.
         name: Its name, unique in the program.
         instruction: What it is for; no model is given it.
-        fan_out: The agents that work at the same time.
-        fan_in: The agent that joins the answers; None puts them under headings.
-        include_request: Whether `fan_in` is given the request too.
-        **fields: `description`, `default`, `tool_only`.
+        **fields: The other fields of the type, as `ParallelFields` describes them.
 
     Raises:
-        CardError: A field is wrong, or the name is taken.
+        CardError: A field is wrong or missing, or the name is taken.
     """
-    return _add(self, "parallel", locals())
+    return _add(self, "parallel", name, instruction, fields)
 
 
 def evaluator_optimizer(
     self: CardReceiver,
     name: str,
     instruction: str | None = None,
-    *,
-    generator: str,
-    evaluator: str,
-    min_rating: Literal["POOR", "FAIR", "GOOD", "EXCELLENT"] | None = None,
-    max_refinements: int | None = None,
-    refinement_instruction: str | None = None,
-    **fields: Unpack[SeededFields],
+    **fields: Unpack[EvaluatorOptimizerFields],
 ) -> DeclaredAgent:
     """Add an agent that lets a text be written, rated and rewritten; usable as a decorator.
 
@@ -348,26 +257,18 @@ def evaluator_optimizer(
         self: The program.
         name: Its name, unique in the program.
         instruction: What it is for; no model is given it.
-        generator: The agent that writes.
-        evaluator: The agent that rates.
-        min_rating: The rating that is good enough.
-        max_refinements: Most rounds of rewriting.
-        refinement_instruction: The message to the generator when it rewrites.
-        **fields: `description`, `default`, `tool_only`, `messages`.
+        **fields: The other fields of the type, as `EvaluatorOptimizerFields` describes them.
 
     Raises:
-        CardError: A field is wrong, or the name is taken.
+        CardError: A field is wrong or missing, or the name is taken.
     """
-    return _add(self, "evaluator_optimizer", locals())
+    return _add(self, "evaluator_optimizer", name, instruction, fields)
 
 
 def router(
     self: CardReceiver,
     name: str,
     instruction: str = ROUTER_INSTRUCTION,
-    *,
-    agents: Sequence[str],
-    hand_off: bool | None = None,
     **fields: Unpack[RouterFields],
 ) -> DeclaredAgent:
     """Add an agent that sends each message to the agent it belongs to; usable as a decorator.
@@ -376,26 +277,18 @@ def router(
         self: The program.
         name: Its name, unique in the program.
         instruction: How to choose.
-        agents: The agents to choose from; their descriptions distinguish them.
-        hand_off: Whether the chosen agent is given what was said to the router before.
-        **fields: `description`, `default`, `tool_only`, `messages`, and of its own model: `model`,
-            `use_history`, `request_params`, `human_input`, `api_key`, `servers`, `tools`,
-            `resources`, `prompts`.
+        **fields: The other fields of the type, as `RouterFields` describes them.
 
     Raises:
-        CardError: A field is wrong, or the name is taken.
+        CardError: A field is wrong or missing, or the name is taken.
     """
-    return _add(self, "router", locals())
+    return _add(self, "router", name, instruction, fields)
 
 
 def orchestrator(
     self: CardReceiver,
     name: str,
     instruction: str = PLANNER_INSTRUCTION,
-    *,
-    agents: Sequence[str],
-    plan_type: Literal["full", "iterative"] | None = None,
-    plan_iterations: int | None = None,
     **fields: Unpack[OrchestratorFields],
 ) -> DeclaredAgent:
     """Add an agent that plans, has others do the tasks, and puts the results together.
@@ -404,27 +297,19 @@ def orchestrator(
         self: The program.
         name: Its name, unique in the program.
         instruction: What is to be heeded in planning.
-        agents: The agents that do the tasks.
-        plan_type: The whole plan first, or step by step.
-        plan_iterations: Maximum number of plans asked of the model; -1 means no limit.
-        **fields: `description`, `default`, `tool_only`, `messages`, `history_source`,
-            `history_merge_target`, `child_history`, and of its own model: `model`, `use_history`,
-            `request_params`, `human_input`, `api_key`.
+        **fields: The other fields of the type, as `OrchestratorFields` describes them.
 
     Raises:
-        CardError: A field is wrong, or the name is taken.
+        CardError: A field is wrong or missing, or the name is taken.
     """
-    return _add(self, "orchestrator", locals())
+    return _add(self, "orchestrator", name, instruction, fields)
 
 
 def iterative_planner(
     self: CardReceiver,
     name: str,
     instruction: str = PLANNER_INSTRUCTION,
-    *,
-    agents: Sequence[str],
-    plan_iterations: int | None = None,
-    **fields: Unpack[PlannerFields],
+    **fields: Unpack[IterativePlannerFields],
 ) -> DeclaredAgent:
     """Add an agent that plans one step, reads its result, and plans the next.
 
@@ -432,32 +317,19 @@ def iterative_planner(
         self: The program.
         name: Its name, unique in the program.
         instruction: What is to be heeded in planning.
-        agents: The agents that do the tasks.
-        plan_iterations: Maximum number of plans asked of the model; -1 means no limit.
-        **fields: `description`, `default`, `tool_only`, `messages`, `history_source`,
-            `history_merge_target`, `child_history`, and of its own model: `model`,
-            `request_params`, `api_key`.
+        **fields: The other fields of the type, as `IterativePlannerFields` describes them.
 
     Raises:
-        CardError: A field is wrong, or the name is taken.
+        CardError: A field is wrong or missing, or the name is taken.
     """
-    return _add(self, "iterative_planner", locals())
+    return _add(self, "iterative_planner", name, instruction, fields)
 
 
 def maker(
     self: CardReceiver,
     name: str,
     instruction: str | None = None,
-    *,
-    worker: str,
-    k: int | Literal["auto"] | None = None,
-    max_samples: int | None = None,
-    match_strategy: Literal["exact", "normalized", "structured"] | None = None,
-    red_flag_max_length: int | None = None,
-    steps: int | None = None,
-    target_success: float | None = None,
-    calibration_samples: int | None = None,
-    **fields: Unpack[SeededFields],
+    **fields: Unpack[MakerFields],
 ) -> DeclaredAgent:
     """Add an agent that has one small step done again and again until a vote is clear.
 
@@ -465,139 +337,28 @@ def maker(
         self: The program.
         name: Its name, unique in the program.
         instruction: What it is for; no model is given it.
-        worker: The agent that is asked again and again.
-        k: How many votes an answer must be ahead by; `auto` measures.
-        max_samples: Most answers asked for.
-        match_strategy: When two answers count as the same.
-        red_flag_max_length: Answers longer than this many characters are thrown away.
-        steps: How many such steps the whole task has, for `k="auto"`.
-        target_success: How likely all of them shall be right, for `k="auto"`.
-        calibration_samples: Answers `k="auto"` measures on.
-        **fields: `description`, `default`, `tool_only`, `messages`.
+        **fields: The other fields of the type, as `MakerFields` describes them.
 
     Raises:
-        CardError: A field is wrong, or the name is taken.
+        CardError: A field is wrong or missing, or the name is taken.
     """
-    return _add(self, "MAKER", locals())
+    return _add(self, "MAKER", name, instruction, fields)
 
 
-def _add(program: CardReceiver, card_type: CardType, given: dict[str, Any]) -> DeclaredAgent:
-    """Make a card of a decorator's arguments, by name, and add it."""
-    fields: dict[str, Any] = {**given, **given.get("fields", {})}
-    fields.pop("self")
-    fields.pop("fields", None)
-    name, instruction = fields.pop("name"), fields.pop("instruction")
-    options: AgentsAsToolsOptions | None = fields.pop("agents_as_tools_options", None)
+def _add(
+    program: CardReceiver,
+    card_type: CardType,
+    name: str,
+    instruction: str | None,
+    fields: Mapping[str, Any],
+) -> DeclaredAgent:
+    """Make a card of a decorator's arguments and add it."""
+    given = dict(fields)
+    options: AgentsAsToolsOptions | None = given.pop("agents_as_tools_options", None)
     if options is not None:
-        for field, value in asdict(options).items():
-            if fields.get(field) is None:
-                fields[field] = value
-    child_history: Mapping[str, ChildHistory] | None = fields.pop("child_history", None)
-    own_params = _own_params(fields)
-    card = code_card(card_type, name, instruction, fields)
-    config = card.config
-    if own_params is not None:
-        config = replace(config, request_params=own_params)
-    if child_history is not None:
-        config = replace(config, child_history=dict(child_history))
-    program.add_card(replace(card, config=config))
+        given |= {key: one for key, one in _set(options).items() if given.get(key) is None}
+    program.add_card(code_card(card_type, name, instruction, given))
     return DeclaredAgent(program, name)
-
-
-def _own_params(fields: dict[str, Any]) -> RequestParams | None:
-    """Take a ready value of request parameters out of `fields`; a mapping is left to the check."""
-    value = fields.get("request_params")
-    if value is None or isinstance(value, Mapping):
-        return None
-    del fields["request_params"]
-    return value
-
-
-class AgentFields(TypedDict, total=False):
-    """The fields of the types `agent` and `smart`, in addition to name and instruction."""
-
-    description: str
-    default: bool
-    tool_only: bool
-    agents: Sequence[str]
-    servers: Sequence[str]
-    mcp_connect: ServersOfCard
-    tools: Mapping[str, Sequence[str]]
-    resources: Mapping[str, Sequence[str]]
-    prompts: Mapping[str, Sequence[str]]
-    skills: Sequence[str]
-    resource_tools: bool
-    model: str | Sequence[str]
-    use_history: bool
-    trim_tool_history: bool
-    compaction: bool | Mapping[str, Any]
-    request_params: RequestParams | Mapping[str, Any]
-    human_input: bool
-    api_key: str
-    messages: str | Sequence[str]
-    function_tools: Sequence[FunctionRef]
-    tool_hooks: Sequence[FunctionRef] | Mapping[str, FunctionRef]
-    shell: bool
-    files: FileAccess
-    fetch: bool
-    cwd: str
-    tool_input_schema: JsonObject
-    confirm: str | Sequence[str]
-    history_source: HistorySource
-    history_merge_target: HistorySource
-    child_history: Mapping[str, ChildHistory]
-    max_parallel: int
-    child_timeout_sec: float
-    max_display_instances: int
-    queue: str
-    agents_as_tools_options: AgentsAsToolsOptions
-
-
-class MemberFields(TypedDict, total=False):
-    """The fields every type has, in addition to name and instruction."""
-
-    description: str
-    default: bool
-    tool_only: bool
-
-
-class SeededFields(MemberFields, total=False):
-    """Those, and the messages its conversation starts with."""
-
-    messages: str | Sequence[str]
-
-
-class PlannerFields(SeededFields, total=False):
-    """The fields an `iterative_planner` shares with other types."""
-
-    model: str | Sequence[str]
-    request_params: RequestParams | Mapping[str, Any]
-    api_key: str
-    history_source: HistorySource
-    history_merge_target: HistorySource
-    child_history: Mapping[str, ChildHistory]
-    agents_as_tools_options: AgentsAsToolsOptions
-
-
-class OrchestratorFields(PlannerFields, total=False):
-    """The fields an `orchestrator` shares with other types."""
-
-    use_history: bool
-    human_input: bool
-
-
-class RouterFields(SeededFields, total=False):
-    """The fields a `router` shares with other types."""
-
-    servers: Sequence[str]
-    tools: Mapping[str, Sequence[str]]
-    resources: Mapping[str, Sequence[str]]
-    prompts: Mapping[str, Sequence[str]]
-    model: str | Sequence[str]
-    use_history: bool
-    request_params: RequestParams | Mapping[str, Any]
-    human_input: bool
-    api_key: str
 
 
 _FUNCTIONS = ("function_tools", "tool_hooks")
@@ -643,13 +404,21 @@ def code_card(
 
 
 def _plain(value: object) -> Any:
-    """Return a value as a card file would hold it: sequences as lists."""
+    """Return a value as a card file would hold it: sequences as lists, records as mappings."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = _set(value)
     if isinstance(value, Mapping):
         mapping = cast("Mapping[str, object]", value)
         return {key: _plain(item) for key, item in mapping.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in cast("Sequence[object]", value)]
     return value
+
+
+def _set(value: DataclassInstance) -> dict[str, object]:
+    """Return the fields of a record that are set."""
+    given = {one.name: getattr(value, one.name) for one in fields_of(value)}
+    return {name: one for name, one in given.items() if one is not None}
 
 
 def _holds_callable(value: object) -> bool:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from fast_agent import FastAgent, decorators
-from fast_agent.cards.agent_config import AgentConfig, ChildHistory
+from fast_agent import FastAgent, agent_fields
+from fast_agent.cards.agent_config import AgentConfig, ChildHistory, Compaction, McpConnect
 from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import CardError
@@ -146,12 +146,9 @@ def test_a_workflow_of_a_decorator_is_one_of_a_card(
 def test_a_decorator_takes_every_field_of_its_type(card_type: CardType) -> None:
     taken = dict(inspect.signature(getattr(FastAgent, card_type.lower())).parameters)
     del taken["self"]
-    shared = taken.pop("fields", None)
-    named = set(taken)
-    if shared is not None:
-        fields = getattr(decorators, shared.annotation.removeprefix("Unpack[").removesuffix("]"))
-        assert not named & fields.__optional_keys__
-        named |= fields.__optional_keys__
+    fields = taken.pop("fields")
+    offered = getattr(agent_fields, fields.annotation.removeprefix("Unpack[").removesuffix("]"))
+    named = {*taken, *offered.__annotations__}
     # Only in files: what says which file it is, and what is deprecated.
     left_out = {"type", "schema_version", "history_mode"}
     several_fields = {"agents_as_tools_options"}
@@ -194,7 +191,7 @@ def test_request_parameters_may_be_a_value(new_program: NewProgram) -> None:
     params = RequestParams(max_tokens=9, usage_limits=UsageLimits(max_requests=2))
     program = new_program()
     program.agent("ann", request_params=params)
-    assert config_of(program, "ann").request_params is params
+    assert config_of(program, "ann").request_params == params
 
 
 def test_functions_may_be_callables_and_hooks_may_be_by_point(new_program: NewProgram) -> None:
@@ -214,11 +211,30 @@ def test_functions_may_be_callables_and_hooks_may_be_by_point(new_program: NewPr
     assert config_of(program, "bob").tool_hooks == {"after_turn_complete": (after,)}
 
 
-def test_child_history_may_be_values(new_program: NewProgram) -> None:
+def test_records_may_be_values_or_mappings(new_program: NewProgram) -> None:
     program = new_program()
     histories = {"bob": ChildHistory(source="child")}
-    program.agent("ann", agents=["bob"], child_history=histories)
-    assert config_of(program, "ann").child_history == histories
+    compaction = Compaction(share=0.5, native=False)
+    server = McpConnect(target="http://h/mcp", name="h")
+    program.agent(
+        "ann", agents=["bob"], child_history=histories, compaction=compaction, mcp_connect=[server]
+    )
+    mappings: dict[str, Any] = {
+        "child_history": {"bob": {"source": "child"}},
+        "compaction": {"share": 0.5, "native": False},
+        "mcp_connect": {"h": {"target": "http://h/mcp"}},
+    }
+    program.agent("cid", agents=["bob"], **mappings)
+    for name in ("ann", "cid"):
+        config = config_of(program, name)
+        assert config.child_history == histories
+        assert config.compaction == compaction
+        assert config.mcp_connect == (server,)
+
+
+def test_a_value_of_a_record_is_checked_as_a_mapping_is(new_program: NewProgram) -> None:
+    with pytest.raises(CardError, match=r"`request_params\.max_tokens` must be a whole"):
+        new_program().agent("ann", request_params=RequestParams(max_tokens=0))
 
 
 @pytest.mark.spec("CARD-11", "PY-7")
@@ -272,9 +288,19 @@ def test_a_name_given_twice(new_program: NewProgram) -> None:
     assert program.names() == ["ann"]
 
 
-def test_an_argument_there_is_not_is_pythons_own_error(new_program: NewProgram) -> None:
-    with pytest.raises(TypeError, match="elicitation_handler"):
+def test_an_argument_there_is_not_is_a_card_error_with_a_suggestion(
+    new_program: NewProgram,
+) -> None:
+    with pytest.raises(CardError, match="`agent` has no field `elicitation_handler`"):
         new_program().agent("ann", elicitation_handler=print)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(CardError) as raised:
+        new_program().agent("ann", modle="passthrough")  # pyright: ignore[reportCallIssue]
+    assert raised.value.hint == "did you mean `model`?"
+
+
+def test_a_workflow_without_its_members_is_a_card_error(new_program: NewProgram) -> None:
+    with pytest.raises(CardError, match="`chain` needs `sequence`"):
+        new_program().chain("flow")  # pyright: ignore[reportCallIssue]
 
 
 @pytest.mark.spec("CARD-23")

@@ -24,8 +24,8 @@ from fast_agent.runtime.smart.smart_agent import smart_instruction
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fast_agent.agent_fields import AgentFields
     from fast_agent.agents.events import Listener
-    from fast_agent.decorators import AgentFields
     from fast_agent.messages.message import ToolResult
 
 pytestmark = pytest.mark.anyio

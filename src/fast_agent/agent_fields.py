@@ -1,0 +1,294 @@
+"""The fields of every card type, as the keyword arguments its decorator takes.
+
+Made by docs/generate.py from the table of card fields; change that, not this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fast_agent.cards.agent_config import ChildHistory, Compaction, FunctionRef, McpConnect
+    from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
+    from fast_agent.cards.request_params import RequestParams
+    from fast_agent.text.json_value import JsonObject
+
+
+class AgentFields(TypedDict, total=False):
+    """The fields of type `agent`, in addition to name and instruction."""
+
+    description: str | None
+    """What the agent is for, shown where it is offered as a tool."""
+    default: bool | None
+    """Whether this agent is talked to first."""
+    tool_only: bool | None
+    """Whether the agent is only a tool of others: not listed, never the default."""
+    model: str | Sequence[str] | None
+    """The model, as `provider.name`, an alias or `local`; of a list, the next answers where one
+    fails."""
+    use_history: bool | None
+    """Whether a turn sees the turns before it."""
+    trim_tool_history: bool | None
+    """Whether the model is given only the last tool call of each earlier turn."""
+    compaction: bool | Compaction | Mapping[str, Any] | None
+    """When the conversation is summarized to fit the context window; `false` is never."""
+    request_params: RequestParams | Mapping[str, Any] | None
+    """Parameters of model requests."""
+    human_input: bool | None
+    """Whether the agent may ask a person."""
+    api_key: str | None
+    """Key for the model's provider; better a `${VARIABLE}`."""
+    messages: str | Sequence[str] | None
+    """History files the agent starts with."""
+    servers: Sequence[str] | None
+    """MCP servers of the configuration."""
+    tools: Mapping[str, Sequence[str]] | None
+    """Per server, the tools allowed, with `*` and `?`."""
+    resources: Mapping[str, Sequence[str]] | None
+    """Per server, the resources allowed."""
+    prompts: Mapping[str, Sequence[str]] | None
+    """Per server, the prompts allowed."""
+    mcp_connect: (
+        Sequence[str | McpConnect | Mapping[str, Any]]
+        | Mapping[str, str | McpConnect | Mapping[str, Any]]
+        | None
+    )
+    """MCP servers the card brings: a URL or a command line, or a mapping with `target`; by name or
+    in a list."""
+    skills: str | Sequence[str] | None
+    """Skill directories; unset takes the usual ones, an empty list takes none."""
+    resource_tools: bool | None
+    """Whether the agent may list and read the packaged documents."""
+    function_tools: FunctionRef | Sequence[FunctionRef] | None
+    """Python functions offered as tools, as `file.py:name`."""
+    tool_hooks: (
+        FunctionRef
+        | Sequence[FunctionRef]
+        | Mapping[str, FunctionRef | Sequence[FunctionRef]]
+        | None
+    )
+    """Functions around every tool call, or functions per hook point."""
+    shell: bool | None
+    """Whether the agent may run shell commands."""
+    files: Literal["read", "write"] | None
+    """Whether the agent may `read` files of the workspace, or `write` them too."""
+    fetch: bool | None
+    """Whether the agent may fetch web pages."""
+    cwd: str | None
+    """Where its shell commands run."""
+    tool_input_schema: JsonObject | None
+    """JSON Schema of the arguments when the agent is a tool; without it, one `message`."""
+    agents: Sequence[str] | None
+    """The agents it may call."""
+    history_source: Literal["none", "messages", "child", "orchestrator", "cumulative"] | None
+    """What called agents start with."""
+    history_merge_target: Literal["none", "messages", "child", "orchestrator", "cumulative"] | None
+    """Where the new messages of called agents go."""
+    child_history: Mapping[str, ChildHistory | Mapping[str, Any]] | None
+    """Per called agent, its own `source` and `merge_target`."""
+    confirm: str | Sequence[str] | None
+    """Tools a person has to allow each call of, by name, with `*` and `?`."""
+    max_parallel: int | None
+    """Most called agents at work at the same time."""
+    child_timeout_sec: float | None
+    """Longest run of a called agent, in seconds."""
+    max_display_instances: int | None
+    """How many runs of called agents are shown in full."""
+    queue: str | None
+    """The workers that run its steps on Temporal, by the name of their queue."""
+    agents_as_tools_options: AgentsAsToolsOptions | None
+    """The fields on children as one value; single ones go before it."""
+
+
+class ChainFields(TypedDict, total=False):
+    """The fields of type `chain`, in addition to name and instruction."""
+
+    description: str | None
+    """What the agent is for, shown where it is offered as a tool."""
+    default: bool | None
+    """Whether this agent is talked to first."""
+    tool_only: bool | None
+    """Whether the agent is only a tool of others: not listed, never the default."""
+    sequence: Required[Sequence[str]]
+    """The agents, in order."""
+    cumulative: bool | None
+    """Whether each agent sees the request and every answer so far."""
+    continue_with_final: bool | None
+    """Whether the conversation continues with the last agent of the chain."""
+
+
+class ParallelFields(TypedDict, total=False):
+    """The fields of type `parallel`, in addition to name and instruction."""
+
+    description: str | None
+    """What the agent is for, shown where it is offered as a tool."""
+    default: bool | None
+    """Whether this agent is talked to first."""
+    tool_only: bool | None
+    """Whether the agent is only a tool of others: not listed, never the default."""
+    fan_out: Required[Sequence[str]]
+    """The agents that work at the same time."""
+    fan_in: str | None
+    """The agent that joins the answers."""
+    include_request: bool | None
+    """Whether `fan_in` is given the request too."""
+
+
+class EvaluatorOptimizerFields(TypedDict, total=False):
+    """The fields of type `evaluator_optimizer`, in addition to name and instruction."""
+
+    description: str | None
+    """What the agent is for, shown where it is offered as a tool."""
+    default: bool | None
+    """Whether this agent is talked to first."""
+    tool_only: bool | None
+    """Whether the agent is only a tool of others: not listed, never the default."""
+    messages: str | Sequence[str] | None
+    """History files the agent starts with."""
+    generator: Required[str]
+    """The agent that writes."""
+    evaluator: Required[str]
+    """The agent that rates."""
+    min_rating: Literal["POOR", "FAIR", "GOOD", "EXCELLENT"] | None
+    """The rating that is good enough."""
+    max_refinements: int | None
+    """Most rounds of rewriting."""
+    refinement_instruction: str | None
+    """What the generator is asked to do when it rewrites."""
+
+
+class RouterFields(TypedDict, total=False):
+    """The fields of type `router`, in addition to name and instruction."""
+
+    description: str | None
+    """What the agent is for, shown where it is offered as a tool."""
+    default: bool | None
+    """Whether this agent is talked to first."""
+    tool_only: bool | None
+    """Whether the agent is only a tool of others: not listed, never the default."""
+    model: str | Sequence[str] | None
+    """The model, as `provider.name`, an alias or `local`; of a list, the next answers where one
+    fails."""
+    use_history: bool | None
+    """Whether a turn sees the turns before it."""
+    request_params: RequestParams | Mapping[str, Any] | None
+    """Parameters of model requests."""
+    human_input: bool | None
+    """Whether the agent may ask a person."""
+    api_key: str | None
+    """Key for the model's provider; better a `${VARIABLE}`."""
+    messages: str | Sequence[str] | None
+    """History files the agent starts with."""
+    servers: Sequence[str] | None
+    """MCP servers of the configuration."""
+    tools: Mapping[str, Sequence[str]] | None
+    """Per server, the tools allowed, with `*` and `?`."""
+    resources: Mapping[str, Sequence[str]] | None
+    """Per server, the resources allowed."""
+    prompts: Mapping[str, Sequence[str]] | None
+    """Per server, the prompts allowed."""
+    agents: Required[Sequence[str]]
+    """The agents it may call."""
+    hand_off: bool | None
+    """Whether the chosen agent is given what was said to the router before."""
+
+
+class OrchestratorFields(TypedDict, total=False):
+    """The fields of type `orchestrator`, in addition to name and instruction."""
+
+    description: str | None
+    """What the agent is for, shown where it is offered as a tool."""
+    default: bool | None
+    """Whether this agent is talked to first."""
+    tool_only: bool | None
+    """Whether the agent is only a tool of others: not listed, never the default."""
+    model: str | Sequence[str] | None
+    """The model, as `provider.name`, an alias or `local`; of a list, the next answers where one
+    fails."""
+    use_history: bool | None
+    """Whether a turn sees the turns before it."""
+    request_params: RequestParams | Mapping[str, Any] | None
+    """Parameters of model requests."""
+    human_input: bool | None
+    """Whether the agent may ask a person."""
+    api_key: str | None
+    """Key for the model's provider; better a `${VARIABLE}`."""
+    messages: str | Sequence[str] | None
+    """History files the agent starts with."""
+    agents: Required[Sequence[str]]
+    """The agents it may call."""
+    history_source: Literal["none", "messages", "child", "orchestrator", "cumulative"] | None
+    """What called agents start with."""
+    history_merge_target: Literal["none", "messages", "child", "orchestrator", "cumulative"] | None
+    """Where the new messages of called agents go."""
+    child_history: Mapping[str, ChildHistory | Mapping[str, Any]] | None
+    """Per called agent, its own `source` and `merge_target`."""
+    plan_type: Literal["full", "iterative"] | None
+    """The whole plan first, or step by step."""
+    plan_iterations: int | None
+    """Most plans asked of the model; -1 is no limit."""
+    agents_as_tools_options: AgentsAsToolsOptions | None
+    """The fields on children as one value; single ones go before it."""
+
+
+class IterativePlannerFields(TypedDict, total=False):
+    """The fields of type `iterative_planner`, in addition to name and instruction."""
+
+    description: str | None
+    """What the agent is for, shown where it is offered as a tool."""
+    default: bool | None
+    """Whether this agent is talked to first."""
+    tool_only: bool | None
+    """Whether the agent is only a tool of others: not listed, never the default."""
+    model: str | Sequence[str] | None
+    """The model, as `provider.name`, an alias or `local`; of a list, the next answers where one
+    fails."""
+    request_params: RequestParams | Mapping[str, Any] | None
+    """Parameters of model requests."""
+    api_key: str | None
+    """Key for the model's provider; better a `${VARIABLE}`."""
+    messages: str | Sequence[str] | None
+    """History files the agent starts with."""
+    agents: Required[Sequence[str]]
+    """The agents it may call."""
+    history_source: Literal["none", "messages", "child", "orchestrator", "cumulative"] | None
+    """What called agents start with."""
+    history_merge_target: Literal["none", "messages", "child", "orchestrator", "cumulative"] | None
+    """Where the new messages of called agents go."""
+    child_history: Mapping[str, ChildHistory | Mapping[str, Any]] | None
+    """Per called agent, its own `source` and `merge_target`."""
+    plan_iterations: int | None
+    """Most plans asked of the model; -1 is no limit."""
+    agents_as_tools_options: AgentsAsToolsOptions | None
+    """The fields on children as one value; single ones go before it."""
+
+
+class MakerFields(TypedDict, total=False):
+    """The fields of type `MAKER`, in addition to name and instruction."""
+
+    description: str | None
+    """What the agent is for, shown where it is offered as a tool."""
+    default: bool | None
+    """Whether this agent is talked to first."""
+    tool_only: bool | None
+    """Whether the agent is only a tool of others: not listed, never the default."""
+    messages: str | Sequence[str] | None
+    """History files the agent starts with."""
+    worker: Required[str]
+    """The agent that is asked again and again."""
+    k: int | Literal["auto"] | None
+    """How many votes an answer must be ahead by; `auto` measures."""
+    max_samples: int | None
+    """Most answers asked for."""
+    match_strategy: Literal["exact", "normalized", "structured"] | None
+    """When two answers count as the same."""
+    red_flag_max_length: int | None
+    """Answers longer than this many characters are thrown away."""
+    steps: int | None
+    """How many such steps the whole task has, for `k: auto`."""
+    target_success: float | None
+    """How likely all of them shall be right, for `k: auto`."""
+    calibration_samples: int | None
+    """Answers `k: auto` measures on; without it 20, and up to 100 where steps are many."""
