@@ -11,7 +11,6 @@ from fast_agent.cards.references import references
 from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.models.check import check_model, check_selection
 from fast_agent.models.selection import select_model
-from fast_agent.steps.steps import here
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.dependencies import as_dependencies
 
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from fast_agent.steps.steps import Steps
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import Human
-    from fast_agent.tools.toolbox import ToolTable
 
 T = TypeVar("T")
 
@@ -327,7 +325,7 @@ class AgentApp:
             RunError: The agent has no tools, as workflows have none.
             FastAgentError: The agent cannot be run, or one of its servers cannot be reached.
         """
-        return (await self._tools(agent)).specs
+        return await self[self._owner(agent)].list_tools()
 
     async def call_tool(
         self,
@@ -352,34 +350,7 @@ class AgentApp:
             RunError: There is no such tool, or it is an agent: use `call` for those.
             FastAgentError: The agent cannot be run, or one of its servers cannot be reached.
         """
-        from fast_agent.messages.message import ToolCall
-        from fast_agent.tools.tool import ToolContext
-
-        owner = self._owner(agent)
-        tools = await self._tools(agent)
-        tool = tools.get(name)
-        if tool is None:
-            hint = did_you_mean(closest(name, tools), f"the tools are {', '.join(tools) or 'none'}")
-            raise RunError(f"agent `{owner}` has no tool `{name}`", hint=hint)
-        if tool.source == "agent":
-            raise RunError(f"`{name}` is an agent", hint="call it with `app.call`")
-        options = self._options
-        turn = options.new_turn_id()
-        context = ToolContext(
-            agent_name=owner,
-            turn_id=turn,
-            call_id=f"{turn}-call",
-            correlation_id=turn,
-            human=human or options.human,
-            conversation=self._runtime.conversation,
-            deps=options.deps,
-        )
-        call, place = ToolCall(context.call_id, name, arguments or {}), here()
-        if place.silent:
-            return await tool.call(call, context)
-        from fast_agent.agents.step_tools import call_in_step
-
-        return await call_in_step(tool, call, place, context)
+        return await self[self._owner(agent)].call_tool(name, arguments, human=human)
 
     async def list_prompts(self, agent: str | None = None) -> dict[str, tuple[ListedPrompt, ...]]:
         """Return the prompts an agent's MCP servers offer it, by server.
@@ -423,15 +394,6 @@ class AgentApp:
     def _owner(self, agent: str | None) -> str:
         name = self.default_name if agent is None else agent
         return self[name].name
-
-    async def _tools(self, agent: str | None) -> ToolTable:
-        from fast_agent.agents.llm_agent import LlmAgent
-
-        found = self[self._owner(agent)]
-        if not isinstance(found, LlmAgent):
-            what = f"agent `{found.name}` is of type `{found.config.type}`"
-            raise RunError(f"{what}, which has no tools of its own")
-        return await found.setup.tools.table()
 
     async def choose_model(self, name: str, spec: str | None) -> None:
         """Switch an agent to another model from its next turn on.

@@ -40,7 +40,11 @@ async def test_a_function_is_given_what_its_parameters_ask_for(new_program: NewP
         result = await app.call_tool("read", {"key": "x"})
         assert result.content[0] == (await app.call_tool("read", {"key": "x"})).content[0]
         conversation = app.new_conversation(deps=Store("own"))
-        assert await conversation.agent("ann").send(READ) == "own/k"
+        ann = conversation.agent("ann")
+        assert await ann.send(READ) == "own/k"
+        assert [one.name for one in await ann.list_tools()] == ["read"]
+        (content,) = (await ann.call_tool("read", {"key": "z"})).content
+        assert getattr(content, "text", None) == "own/z"
         await conversation.aclose()
         with pytest.raises(RunError, match="no tool `raed`"):
             await app.call_tool("raed")
@@ -144,8 +148,9 @@ async def test_tools_are_given_to_all_agents_or_to_one(new_program: NewProgram) 
         said = await app.bob("***CALL_TOOL shared {}")
         assert said == "[file:///thing, application/x-thing, 2 bytes]"
         assert {"ann", "bob", "map", "call_tool"} <= set(dir(app))
-        with pytest.raises(RunError, match="no tools of its own"):
-            await app.list_tools("line")
+        for refused in (app.list_tools("line"), app.line.list_tools(), app.line.call_tool("own")):
+            with pytest.raises(RunError, match="no tools of its own"):
+                await refused
         with pytest.raises(RunError, match="starts an event loop"):
             program.run_sync("hello")
     assert {"Deps", "FastAgent", "tool"} <= set(dir(fast_agent))

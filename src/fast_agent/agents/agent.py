@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
     from fast_agent.messages.history import History
+    from fast_agent.messages.message import ToolResult
+    from fast_agent.models.model import ToolSpec
     from fast_agent.models.usage import Usage
     from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.sessions.journal import Journal
     from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.tools.human import Human
 
 T = TypeVar("T")
 
@@ -131,6 +134,38 @@ class Agent(Protocol):
             msg = f"agent `{self.name}` stopped before it gave a structured answer"
             raise RunError(msg, hint="raise `request_params.max_iterations`")
         return result.structured
+
+    async def list_tools(self) -> tuple[ToolSpec, ...]:
+        """Return the tools it can call, as its model sees them.
+
+        Raises:
+            RunError: It has no tools, as workflows have none.
+            FastAgentError: One of its servers cannot be reached.
+        """
+        ...
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: JsonObject | None = None,
+        *,
+        human: Human | None = None,
+    ) -> ToolResult:
+        """Call one of its tools as its model would; hooks and permissions apply.
+
+        Args:
+            name: The tool's name, as listed by `list_tools`.
+            arguments: JSON object of its arguments.
+            human: The way to a person, for a tool that asks; None is the program's.
+
+        Returns:
+            The result; what goes wrong in the tool is an error result.
+
+        Raises:
+            RunError: There is no such tool, or it is an agent: use `AgentApp.call` for those.
+            FastAgentError: One of its servers cannot be reached.
+        """
+        ...
 
     async def stream(self, message: Message | str) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events as they happen, those of agents it starts among them.

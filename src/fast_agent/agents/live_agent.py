@@ -13,7 +13,10 @@ from fast_agent.agents.memory import Memory
 from fast_agent.agents.steering import Steering
 from fast_agent.agents.turn_life import TurnLife
 from fast_agent.errors import RunError
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import Message, ToolCall
+from fast_agent.steps.steps import here
+from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.tools.tool import ToolContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Sequence
@@ -30,9 +33,14 @@ if TYPE_CHECKING:
     from fast_agent.cards.request_params import UsageLimits
     from fast_agent.messages.history import History
     from fast_agent.messages.long_results import ResultLimits
+    from fast_agent.messages.message import ToolResult
+    from fast_agent.models.model import ToolSpec
     from fast_agent.models.usage import Usage
     from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.sessions.journal import Journal
+    from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.human import Human
+    from fast_agent.tools.toolbox import ToolTable
 
 
 class TurnCarrier(Protocol):
@@ -188,6 +196,48 @@ class LiveAgent(Agent):
             return context
         meter = UnapprovedTurn(self.name, grant.root)
         return replace(context, meters=(meter, *context.meters))
+
+    async def tool_table(self) -> ToolTable:
+        """Return its tools by name.
+
+        Raises:
+            RunError: It has none.
+            FastAgentError: One of its servers cannot be reached.
+        """
+        what = f"agent `{self.name}` is of type `{self.config.type}`"
+        raise RunError(f"{what}, which has no tools of its own")
+
+    async def list_tools(self) -> tuple[ToolSpec, ...]:
+        """Return the tools it can call; see `Agent.list_tools`."""
+        return (await self.tool_table()).specs
+
+    async def call_tool(
+        self, name: str, arguments: JsonObject | None = None, *, human: Human | None = None
+    ) -> ToolResult:
+        """Call one of its tools; see `Agent.call_tool`."""
+        tools = await self.tool_table()
+        tool = tools.get(name)
+        if tool is None:
+            hint = did_you_mean(closest(name, tools), f"the tools are {', '.join(tools) or 'none'}")
+            raise RunError(f"agent `{self.name}` has no tool `{name}`", hint=hint)
+        if tool.source == "agent":
+            raise RunError(f"`{name}` is an agent", hint="call it with `app.call`")
+        turn, shared = self._new_id(), self._context.conversation
+        context = ToolContext(
+            agent_name=self.name,
+            turn_id=turn,
+            call_id=f"{turn}-call",
+            correlation_id=turn,
+            human=human or self._context.human,
+            conversation=None if shared is None else shared.conversation,
+            deps=self._context.deps,
+        )
+        call, place = ToolCall(context.call_id, name, arguments or {}), here()
+        if place.silent:
+            return await tool.call(call, context)
+        from fast_agent.agents.step_tools import call_in_step
+
+        return await call_in_step(tool, call, place, context)
 
     def steer(self, message: Message | str) -> SteeringMessage:
         """Send a message into the turn that is running; see `Agent.steer`."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
     from fast_agent.resources.skill_client.entry import SkillCall
+    from fast_agent.tools.toolbox import ToolTable
 
 
 class LlmAgent(LiveAgent):
@@ -125,6 +126,10 @@ class LlmAgent(LiveAgent):
                 memory.end()
             await memory.barrier()
         return compaction
+
+    async def tool_table(self) -> ToolTable:
+        """Return its tools by name."""
+        return await self._setup.tools.table()
 
     async def read_resource(self, server: str, uri: str) -> tuple[Content, ...]:
         """Read a resource of one of the card's servers; see `Agent.read_resource`."""
