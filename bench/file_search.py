@@ -17,7 +17,7 @@ from bench.samples import Samples, interleave
 from fast_agent.tools.files.lookup import search_files
 from fast_agent.tools.files.tree import walk
 from fast_agent.tools.files.workspace import Workspace
-from fast_agent.tui.workspace_files import FileIndex
+from fast_agent.tui.input.workspace_files import FileIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.foreign_samples import write_samples
-from fast_agent.cli.check import CardCheck
+from fast_agent.cli.commands.check import CardCheck
 from fast_agent.formats.assembly import ImportTarget, assemble
 from fast_agent.formats.detection import foreign_files
 from fast_agent.formats.foreign import unaccounted

@@ -36,7 +36,7 @@ from fast_agent.schema.kinds import (
     Text,
     Whole,
 )
-from fast_agent.tui.keys import key_lines
+from fast_agent.tui.input.keys import key_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.patience import until
 
-from fast_agent.tools.group_guard import NAME
+from fast_agent.tools.shell.group_guard import NAME
 
 
 def unexpected(said: str) -> str:

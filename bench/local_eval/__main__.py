@@ -20,9 +20,9 @@ import anyio
 from bench.local_eval.prompts import AGENTS, ROUTE_PROMPTS, SHAPE_PROMPTS, TOOL_PROMPTS, TOOLS
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.messages.message import Message
-from fast_agent.models.local import LocalModel
+from fast_agent.models.local.model import LocalModel
+from fast_agent.models.local.weights import find_weights
 from fast_agent.models.model import ModelRequest, OutputSchema
-from fast_agent.models.weights import find_weights
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

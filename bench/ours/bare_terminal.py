@@ -15,7 +15,8 @@ import tty
 from pydantic_ai import messages as lib
 from pydantic_ai.direct import model_request_stream
 
-from fast_agent.models.provider_classes import Endpoint, connect
+from fast_agent.models.endpoint import Endpoint
+from fast_agent.models.providers.classes import connect
 
 
 async def main(port: str) -> None:

@@ -26,7 +26,7 @@ from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.model import ModelResponse
 from fast_agent.models.usage import Usage
 from fast_agent.runtime.blueprint import result_limits
-from fast_agent.tools.function import FunctionTool
+from fast_agent.tools.functions.function import FunctionTool
 from fast_agent.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from fast_agent import FastAgent
-from fast_agent.cli.structured import answer_facts
+from fast_agent.cli.running.structured import answer_facts
 from fast_agent.recording.cassette import read_cassette
 from fast_agent.recording.recorder import Recorder
 from fast_agent.recording.replayer import Replayer

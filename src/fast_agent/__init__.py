@@ -71,9 +71,9 @@ if TYPE_CHECKING:
     from fast_agent.serve.http_access import HttpSettings
     from fast_agent.sessions.store import SessionStore
     from fast_agent.text.atomic_file import write_atomic
-    from fast_agent.tools.dependencies import Deps
     from fast_agent.tools.filter import ServerFilter
-    from fast_agent.tools.function import ToolOptions, tool
+    from fast_agent.tools.functions.dependencies import Deps
+    from fast_agent.tools.functions.function import ToolOptions, tool
     from fast_agent.tools.human import Human, HumanAnswer, HumanRequest
     from fast_agent.tools.tool import ToolContext
     from fast_agent.workflows.maker.draws import Ballot
@@ -159,7 +159,7 @@ _HOMES = {
     "ChildStarted": "fast_agent.agents.events",
     "ConfigError": "fast_agent.errors",
     "ContextError": "fast_agent.errors",
-    "Deps": "fast_agent.tools.dependencies",
+    "Deps": "fast_agent.tools.functions.dependencies",
     "ConversationController": "fast_agent.commands.controller",
     "Event": "fast_agent.agents.events",
     "FastAgent": "fast_agent.app",
@@ -197,7 +197,7 @@ _HOMES = {
     "ToolContext": "fast_agent.tools.tool",
     "ToolError": "fast_agent.errors",
     "ToolFinished": "fast_agent.agents.events",
-    "ToolOptions": "fast_agent.tools.function",
+    "ToolOptions": "fast_agent.tools.functions.function",
     "ToolProgressed": "fast_agent.agents.events",
     "ToolRetry": "fast_agent.errors",
     "ToolStarted": "fast_agent.agents.events",
@@ -211,7 +211,7 @@ _HOMES = {
     "is_command": "fast_agent.commands.table",
     "read_cassette": "fast_agent.recording.cassette",
     "run_command": "fast_agent.commands.table",
-    "tool": "fast_agent.tools.function",
+    "tool": "fast_agent.tools.functions.function",
     "vote_at_once": "fast_agent.workflows.maker.race",
     "write_atomic": "fast_agent.text.atomic_file",
 }

@@ -12,7 +12,7 @@ from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.models.check import check_model, check_selection
 from fast_agent.models.selection import select_model
 from fast_agent.text.suggestion import closest, did_you_mean
-from fast_agent.tools.dependencies import as_dependencies
+from fast_agent.tools.functions.dependencies import as_dependencies
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping

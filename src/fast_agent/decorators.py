@@ -156,7 +156,7 @@ def _tool(
 ) -> F | Callable[[F], F]:
     def give(target: F) -> F:
         if options:
-            from fast_agent.tools.function import tool as mark_tool
+            from fast_agent.tools.functions.function import tool as mark_tool
 
             mark_tool(**options)(target)
         program.add_function(target, agent)

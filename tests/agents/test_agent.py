@@ -12,7 +12,7 @@ from fast_agent.agents.events import Event, TextStreamed, TurnFinished, TurnStar
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.models.offline import PassthroughModel
+from fast_agent.models.offline.models import PassthroughModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

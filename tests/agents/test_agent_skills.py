@@ -20,7 +20,7 @@ from fast_agent.config.settings import McpSettings, ServerSettings, Settings, Sk
 from fast_agent.resources.skill_client.entry import SkillError
 from fast_agent.runtime.runtime import Runtime
 from fast_agent.tools.human import HumanAnswer, HumanRequest
-from fast_agent.tools.skill_gate import check_names
+from fast_agent.tools.skills.gate import check_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

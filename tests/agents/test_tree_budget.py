@@ -16,7 +16,7 @@ from fast_agent.agents.events import TurnFinished, TurnStarted
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import FastAgentError
 from fast_agent.messages.validity import check_validity
-from fast_agent.models.script import Call, Say, Together
+from fast_agent.models.offline.script import Call, Say, Together
 from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.models.model import ModelRequest
-    from fast_agent.models.script import Step
+    from fast_agent.models.offline.script import Step
 
 pytestmark = pytest.mark.anyio
 

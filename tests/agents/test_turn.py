@@ -13,7 +13,7 @@ from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError, RunError, ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.offline import PassthroughModel
+from fast_agent.models.offline.models import PassthroughModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

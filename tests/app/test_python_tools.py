@@ -9,7 +9,7 @@ import pytest
 
 import fast_agent
 from fast_agent import CardError, Deps, FastAgent, Media, RunError, ToolContext, ToolRetry
-from fast_agent.tools.dependencies import MissingDependencyError
+from fast_agent.tools.functions.dependencies import MissingDependencyError
 
 NewProgram = Callable[..., FastAgent]
 
@@ -99,7 +99,7 @@ async def test_a_tool_ends_at_its_timeout_and_after_its_retries(new_program: New
         release.wait()
 
     from fast_agent.messages.message import ToolCall
-    from fast_agent.tools.function import FunctionTool
+    from fast_agent.tools.functions.function import FunctionTool
 
     async with program.run() as app:
         assert await app('***CALL_TOOL picky {"date": "d"}') == "not d"

@@ -23,7 +23,7 @@ def house(root: Path, **files: str) -> House:
 IMPORT_BY_STRING = {
     "fast_agent",  # public names, imported when a program first uses them
     "fast_agent.cli.command_table",  # subcommands, imported when they are called
-    "fast_agent.tools.function_loader",  # what the code of cards imports
+    "fast_agent.tools.functions.loader",  # what the code of cards imports
 }
 
 ROOM = "from fast_agent.a.one import One\n__all__ = ['One']\n"

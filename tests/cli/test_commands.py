@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from fast_agent import __version__
 from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
 from fast_agent.cli.command_table import COMMANDS
-from fast_agent.cli.new import SETS
+from fast_agent.cli.commands.new import SETS
 from fast_agent.diagnostics.rulebook import rules
 
 if TYPE_CHECKING:

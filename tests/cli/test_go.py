@@ -620,7 +620,7 @@ def test_the_schema_of_events_is_that_of_the_classes() -> None:
     from typing import get_args
 
     from fast_agent.agents.events import Event
-    from fast_agent.cli.event_lines import EVENT_NAMES, events_schema
+    from fast_agent.cli.running.event_lines import EVENT_NAMES, events_schema
 
     kinds = events_schema()["oneOf"]
     by_name = {kind["properties"]["event"]["const"]: kind for kind in kinds}

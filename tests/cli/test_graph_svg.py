@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.cli.graph import BETWEEN, Size, lay_out
+from fast_agent.cli.commands.graph import BETWEEN, Size, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable

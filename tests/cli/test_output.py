@@ -18,7 +18,7 @@ DOORS = {
     "cli/output.py",  # the door itself
     "commands/restart.py",  # flushes both before the program is replaced
     "cli/main.py",  # flushes both before a program with foreign threads ends
-    "cli/go.py",  # passes the terminal to the first prompt, which draws it itself
+    "cli/commands/go.py",  # passes the terminal to the first prompt, which draws it itself
     "acp/server.py",  # standard output carries messages
     "app.py",  # the command of a Python program, which makes its text visible itself
     "trust/question.py",  # asks on standard error, which is guarded
@@ -66,7 +66,8 @@ def test_nothing_but_the_door_writes_to_a_standard_stream() -> None:
             assert [one for one in found if one != "write_painted"] == [], name
     # What these paint was made visible by the renderer of diagnostics, piece by piece.
     assert painted == [
-        "cli/check.py", "cli/diff.py", "cli/output.py", "cli/report.py", "cli/resources.py",
+        "cli/commands/check.py", "cli/commands/diff.py", "cli/commands/resources.py",
+        "cli/output.py", "cli/report.py",
     ]  # fmt: skip
 
 

@@ -234,7 +234,7 @@ PLAIN: list[list[str]] = [
 
 @pytest.mark.parametrize("arguments", PLAIN)
 def test_both_ways_to_read_arguments_agree(arguments: list[str]) -> None:
-    from fast_agent.cli.resources import serve
+    from fast_agent.cli.commands.resources import serve
 
     names = ["-h", "--help"]  # click keeps them with the command
     with serve.make_context("serve", list(arguments), help_option_names=names) as context:

@@ -80,7 +80,7 @@ async def test_a_tool_there_is_already_is_told_and_not_given_twice(world: DeskWo
 @pytest.mark.spec("CMD-4")
 async def test_no_function_stands_in_the_way_of_an_agent(world: DeskWorld) -> None:
     (world.directory / "tools.py").write_text(
-        "from fast_agent.tools.function import tool\n"
+        "from fast_agent.tools.functions.function import tool\n"
         '@tool(name="agent__bob")\n'
         "def mine(message: str) -> str:\n"
         '    return "the function"\n'

@@ -21,8 +21,8 @@ from fast_agent.messages.message import ToolCall
 from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
 from fast_agent.resources.skill_client.catalog import SkillCatalog
 from fast_agent.tools.filter import ServerFilter
-from fast_agent.tools.skill_gate import SkillGate
-from fast_agent.tools.skill_tools import LOAD, READ, SkillTools
+from fast_agent.tools.skills.gate import SkillGate
+from fast_agent.tools.skills.tools import LOAD, READ, SkillTools
 from fast_agent.tools.tool import ToolContext
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")

@@ -21,7 +21,7 @@ from typing import IO, NoReturn, TypeAlias
 from tests.golden.forked_commands import import_shared
 
 from fast_agent.cli.main import main
-from fast_agent.models.provider_classes import ADAPTERS
+from fast_agent.models.providers.classes import ADAPTERS
 
 Command: TypeAlias = "tuple[str, list[str], dict[str, str], str]"
 """Directory, arguments, environment, standard input."""
@@ -76,7 +76,7 @@ def serve() -> None:
 
 def import_providers() -> None:
     """Import what a command imports when it first asks a model of each provider."""
-    import_module("fast_agent.models.provider_link")
+    import_module("fast_agent.models.providers.link")
     for adapter in ADAPTERS.values():
         for name in (adapter.model, adapter.provider):
             with suppress(ImportError):  # not every SDK is installed

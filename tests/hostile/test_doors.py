@@ -29,12 +29,12 @@ DOORS: dict[str, set[str]] = {
     "acp/remembered.py": {"write"},
     "cards/fix.py": {"write"},
     "cards/validate.py": {"interpolate"},
-    "cli/fmt.py": {"write"},
-    "cli/new.py": {"write"},
-    "cli/resources.py": {"write"},
-    "cli/session.py": {"write"},
-    "cli/test.py": {"write"},  # the page that --html names
-    "cli/trust.py": {"write"},
+    "cli/commands/fmt.py": {"write"},
+    "cli/commands/new.py": {"write"},
+    "cli/commands/resources.py": {"write"},
+    "cli/commands/session.py": {"write"},
+    "cli/commands/test.py": {"write"},  # the page that --html names
+    "cli/commands/trust.py": {"write"},
     "commands/restart.py": {"start"},
     "config/reading.py": {"interpolate"},
     "engine/batch_output.py": {"write"},  # the results, where the person said
@@ -47,7 +47,7 @@ DOORS: dict[str, set[str]] = {
     "mcp/tool_sizes.py": {"write"},
     "mcp/web_page.py": {"connect"},
     "messages/file.py": {"write"},
-    "models/pull.py": {"connect", "start"},
+    "models/local/pull.py": {"connect", "start"},
     "registry/admission.py": {"interpolate"},
     "resources/skill/install.py": {"write"},
     "resources/skill_client/approvals.py": {"write"},
@@ -57,10 +57,10 @@ DOORS: dict[str, set[str]] = {
     "text/frozen.py": {"import"},
     "tools/files/file_tools.py": {"write"},  # through an editor, whose person is asked
     "tools/files/workspace.py": {"write"},  # below the workspace, with permission
-    "tools/function_loader.py": {"import"},
-    "tools/group_guard.py": {"start"},
-    "tools/process_group.py": {"start"},
-    "tools/skill_gate.py": {"write"},  # of a skill that was approved, to temporary files
+    "tools/functions/loader.py": {"import"},
+    "tools/shell/group_guard.py": {"start"},
+    "tools/shell/process_group.py": {"start"},
+    "tools/skills/gate.py": {"write"},  # of a skill that was approved, to temporary files
     "trust/address.py": {"interpolate"},
     "trust/approvals.py": {"write"},
     "trust/server_tools.py": {"write"},

@@ -21,8 +21,8 @@ from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
 from fast_agent.resources.skill_client.catalog import SkillCatalog
 from fast_agent.tools.filter import ServerFilter
 from fast_agent.tools.human import HumanAnswer, HumanRequest
-from fast_agent.tools.skill_gate import GatedTool, SkillGate
-from fast_agent.tools.skill_tools import LOAD, READ, SkillTools
+from fast_agent.tools.skills.gate import GatedTool, SkillGate
+from fast_agent.tools.skills.tools import LOAD, READ, SkillTools
 from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ import pytest
 
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
+from fast_agent.models.endpoint import Endpoint
 from fast_agent.models.model import Delta, ModelRequest
-from fast_agent.models.provider import Endpoint, ProviderModel
+from fast_agent.models.providers.provider import ProviderModel
 
 Json: TypeAlias = dict[str, Any]
 

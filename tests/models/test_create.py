@@ -11,9 +11,9 @@ from fast_agent.config.settings import NO_SETTINGS, LocalSettings, Settings
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
 from fast_agent.models.create import ModelFactory, create_model
-from fast_agent.models.local import LocalModel
+from fast_agent.models.local.model import LocalModel
 from fast_agent.models.model import Model, ModelRequest
-from fast_agent.models.provider import ProviderModel
+from fast_agent.models.providers.provider import ProviderModel
 
 if TYPE_CHECKING:
     from pathlib import Path

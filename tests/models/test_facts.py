@@ -5,8 +5,9 @@ from tests.models.conftest import HELLO, KEY, StartWire, ask_of
 from tests.models.conftest import OpenAIWire as Wired
 
 from fast_agent.config.settings import Settings, StatedFacts
+from fast_agent.models.endpoint import Endpoint
 from fast_agent.models.facts import ModelFacts, facts_of, stated_facts
-from fast_agent.models.provider import Endpoint, ProviderModel
+from fast_agent.models.providers.provider import ProviderModel
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.models.usage import Usage
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.models.conftest import AnthropicWire, OpenAIWire, Reply
-from tests.models.test_provider_native import response_of
+from tests.models.providers.test_native import response_of
 
 from fast_agent import FastAgent, Recorder, Replayer, SessionStore, read_cassette
 from fast_agent.agents.llm_agent import LlmAgent

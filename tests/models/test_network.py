@@ -10,13 +10,14 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.models.test_provider_settings import reply_of
+from tests.models.providers.test_settings import reply_of
 
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
+from fast_agent.models.endpoint import Endpoint
 from fast_agent.models.model import ModelRequest
-from fast_agent.models.provider import NO_RETRIES, Endpoint, ProviderModel
+from fast_agent.models.providers.provider import NO_RETRIES, ProviderModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

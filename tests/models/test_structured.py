@@ -18,9 +18,10 @@ from fast_agent.agents.output import JsonOutput, JsonSchema
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.message import Message
+from fast_agent.models.endpoint import Endpoint
 from fast_agent.models.model import ModelRequest, OutputSchema
-from fast_agent.models.provider import NO_RETRIES, Endpoint, ProviderModel
-from fast_agent.models.strict_schema import answer_form
+from fast_agent.models.providers.provider import NO_RETRIES, ProviderModel
+from fast_agent.models.providers.strict_schema import answer_form
 
 if TYPE_CHECKING:
     from tests.models.conftest import StartWire

@@ -11,7 +11,7 @@ from fast_agent.errors import RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.usage import Usage
-from fast_agent.tools.function import FunctionTool, ToolOptions, tool
+from fast_agent.tools.functions.function import FunctionTool, ToolOptions, tool
 from fast_agent.tools.hooks import (
     Hook,
     HookedTool,

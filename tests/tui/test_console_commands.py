@@ -9,7 +9,7 @@ from tests.tui.terminal_world import Terminal
 from tests.tui.test_terminal import PASS, READY, holding_tool, scripted
 
 from fast_agent.commands.table import COMMANDS
-from fast_agent.tui.keys import KEYS
+from fast_agent.tui.input.keys import KEYS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ from tests.tui.test_terminal import READY, scripted
 
 from fast_agent.mcp.server import derived_name
 from fast_agent.tools.human import HumanRequest
+from fast_agent.tui.drawing.rows import plain
+from fast_agent.tui.drawing.theme import Theme
 from fast_agent.tui.questions import QUIET_SECONDS, Questions, TerminalUser
-from fast_agent.tui.rows import plain
-from fast_agent.tui.theme import Theme
 
 ADDRESS = "https://example.org/sign-in?next=\u202egro.live"
 

@@ -11,7 +11,7 @@ import pytest
 from tests.tui.terminal_world import Terminal
 from tests.tui.test_terminal import PASS, READY, holding_tool
 
-from fast_agent.tui.keyboard import Decoder
+from fast_agent.tui.input.keyboard import Decoder
 
 if TYPE_CHECKING:
     from pathlib import Path

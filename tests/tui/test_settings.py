@@ -11,10 +11,9 @@ from tests.tui.test_terminal import PASS, READY, scripted
 
 from fast_agent.config.edit import with_setting
 from fast_agent.config.tui import TUI, TuiSettings
-from fast_agent.tui.keys import KEYS, bound_keys
-from fast_agent.tui.rows import width
-from fast_agent.tui.stream import MarkdownStream
-from fast_agent.tui.theme import (
+from fast_agent.tui.drawing.rows import width
+from fast_agent.tui.drawing.stream import MarkdownStream
+from fast_agent.tui.drawing.theme import (
     BACKGROUNDS,
     CUBE_LEVELS,
     PALETTES,
@@ -22,6 +21,7 @@ from fast_agent.tui.theme import (
     channels,
     cube_color,
 )
+from fast_agent.tui.input.keys import KEYS, bound_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,7 +143,7 @@ def test_settings_are_shown_and_kept(project: Path, tmp_path: Path) -> None:
 
 @pytest.mark.spec("T-M4.3")
 def test_the_spinner_stands_still() -> None:
-    from fast_agent.tui.activity import Activity
+    from fast_agent.tui.drawing.activity import Activity
 
     now = [0.0]
     moving = Activity(Theme(), lambda: now[0], lambda: 80)

@@ -102,7 +102,7 @@ def test_no_line_is_lost_or_doubled_by_twenty_resizes(
 
 _DRAWS = """
 import os, sys, time
-from fast_agent.tui.screen import Screen, terminal_size
+from fast_agent.tui.drawing.screen import Screen, terminal_size
 
 pipe, stale = sys.argv[1], sys.argv[2] == "stale"
 before = terminal_size()

@@ -14,7 +14,7 @@ from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
-from fast_agent.models.script import Fail, Say
+from fast_agent.models.offline.script import Fail, Say
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig

@@ -16,7 +16,7 @@ from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
-from fast_agent.models.script import Delay, Fail, Say
+from fast_agent.models.offline.script import Delay, Fail, Say
 from fast_agent.workflows.evaluator_optimizer import (
     GRADES,
     MAX_AREAS,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.models.script import Step
+    from fast_agent.models.offline.script import Step
     from fast_agent.workflows.evaluator_optimizer import Grade
 
 

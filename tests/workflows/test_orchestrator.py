@@ -16,7 +16,7 @@ from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import check_validity
-from fast_agent.models.script import Call, Delay, Fail, Say
+from fast_agent.models.offline.script import Call, Delay, Fail, Say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.models.model import ModelRequest
-    from fast_agent.models.script import Step
+    from fast_agent.models.offline.script import Step
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 pytestmark = pytest.mark.anyio

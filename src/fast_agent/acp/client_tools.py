@@ -16,7 +16,7 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.rpc.message import RemoteError
 from fast_agent.tools.files.file_tools import FileTool
 from fast_agent.tools.result import error_result, said
-from fast_agent.tools.shell import DEFAULT_LIMITS, ShellTool
+from fast_agent.tools.shell.shell import DEFAULT_LIMITS, ShellTool
 from fast_agent.tools.tool_arguments import ToolArguments, object_schema
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.skills import ServerSkills
     from fast_agent.messages.content import Content
-    from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.skills.gate import SkillGate
     from fast_agent.tools.tool import Toolset
 
 
@@ -144,7 +144,7 @@ class AgentServers:
 
         toolset: Toolset = pool.toolset(server, self._allowed, has_skills)
         if self._gate is not None:
-            from fast_agent.tools.skill_gate import gated_toolset
+            from fast_agent.tools.skills.gate import gated_toolset
 
             toolset = gated_toolset(toolset, self._gate)
         from fast_agent.agents.step_tools import StepToolset

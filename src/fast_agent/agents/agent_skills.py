@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill_client.entry import SkillCall, SkillEntry
     from fast_agent.resources.skill_client.local import LocalSkills
     from fast_agent.resources.skill_client.source import NamedSkill, SkillSource
-    from fast_agent.tools.skill_permits import SkillPermits
-    from fast_agent.tools.skill_tools import SkillTools
+    from fast_agent.tools.skills.permits import SkillPermits
+    from fast_agent.tools.skills.tools import SkillTools
     from fast_agent.tools.tool import Tool, ToolContext
 
 RUNS_COMMANDS = frozenset({"execute"})
@@ -97,7 +97,7 @@ class AgentSkills:
     def permits(self) -> SkillPermits | None:
         """What loaded skills allow without a question; None if none can allow anything."""
         if self._permits is None and (self._permitting or self._judge is not None):
-            from fast_agent.tools.skill_permits import SkillPermits
+            from fast_agent.tools.skills.permits import SkillPermits
 
             self._permits = SkillPermits()
         return self._permits
@@ -145,7 +145,7 @@ class AgentSkills:
         """
         from fast_agent.resources.skill_client.source import NamedSkill
         from fast_agent.resources.skill_client.text import call_of
-        from fast_agent.tools.skill_tools import body_of, decoded
+        from fast_agent.tools.skills.tools import body_of, decoded
 
         listed = next((one for one in self.callable() if one.name == name), None)
         local = self._local_skills()
@@ -194,7 +194,7 @@ class AgentSkills:
         gate = self._gate
         if gate is None:
             return tuple(tools)
-        from fast_agent.tools.skill_gate import GatedTool
+        from fast_agent.tools.skills.gate import GatedTool
 
         tools = tuple(tools)
         self._runs = any(_runs_commands(tool) for tool in tools)
@@ -207,7 +207,7 @@ class AgentSkills:
 
     def _make(self) -> SkillTools:
         from fast_agent.resources.skill_client.catalog import SkillCatalog
-        from fast_agent.tools.skill_tools import SkillTools
+        from fast_agent.tools.skills.tools import SkillTools
 
         local = self._local_skills()
         sources: list[SkillSource] = [] if local is None else [local]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.allowed_calls import AllowedCalls
     from fast_agent.tools.human import Human
     from fast_agent.tools.permission import Permission
-    from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.skills.gate import SkillGate
     from fast_agent.tools.tool import Tool
 
     ToolTransform = Callable[[AgentConfig, Iterable[Tool]], Iterable[Tool]]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fast_agent.models.usage import Usage
     from fast_agent.steps.steps import Place
     from fast_agent.text.json_value import JsonObject, JsonValue
-    from fast_agent.tools.skill_tools import OfferedSkills
+    from fast_agent.tools.skills.tools import OfferedSkills
     from fast_agent.tools.tool import Tool, ToolContext, Toolset, ToolSource
 
 log = getLogger(__name__)

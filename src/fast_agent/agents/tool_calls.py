@@ -18,7 +18,7 @@ from fast_agent.messages.content import TextContent
 from fast_agent.messages.view import error_result
 from fast_agent.steps.steps import here
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.dependencies import MissingDependencyError
+from fast_agent.tools.functions.dependencies import MissingDependencyError
 from fast_agent.tools.result import describe_error
 from fast_agent.tools.tool import ToolContext, no_progress
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.hooks import TurnHooks
-    from fast_agent.tools.skill_permits import SkillPermits
+    from fast_agent.tools.skills.permits import SkillPermits
     from fast_agent.tools.toolbox import ToolTable
 
 

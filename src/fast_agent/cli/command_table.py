@@ -58,7 +58,7 @@ class CommandTable(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = _MODULES.get(cmd_name, cmd_name)
-        command = import_module(f"fast_agent.cli.{module}").command
+        command = import_module(f"fast_agent.cli.commands.{module}").command
         return command if isinstance(command, click.Command) else None
 
     def resolve_command(

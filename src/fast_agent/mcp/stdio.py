@@ -42,8 +42,8 @@ from fast_agent.rpc.message import (
     decode,
     message_of,
 )
-from fast_agent.tools.group_guard import guard_group, release_group
-from fast_agent.tools.private_process import make_private
+from fast_agent.tools.shell.group_guard import guard_group, release_group
+from fast_agent.tools.shell.private_process import make_private
 from fast_agent.trust.policy import marked
 
 if TYPE_CHECKING:

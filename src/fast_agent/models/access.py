@@ -15,7 +15,7 @@ from fast_agent.diagnostics.rules import (
     WRONG_MODEL_PARAMETER,
 )
 from fast_agent.errors import ModelError
-from fast_agent.models.provider_classes import Endpoint
+from fast_agent.models.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,7 +112,7 @@ def local_file(
     Raises:
         ModelError: The file is not there.
     """
-    from fast_agent.models.weights import DEFAULT, find_weights
+    from fast_agent.models.local.weights import DEFAULT, find_weights
 
     if spec.options.path is not None:
         return named_file(spec, spec.options.path, directory)

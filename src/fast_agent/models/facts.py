@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
 
     from fast_agent.config.settings import Settings
-    from fast_agent.models.provider_classes import Endpoint
+    from fast_agent.models.endpoint import Endpoint
     from fast_agent.models.spec import ModelSpec
     from fast_agent.models.usage import Usage
 
@@ -129,7 +129,7 @@ def known_window(text: str, settings: Settings, environ: Mapping[str, str]) -> i
     if spec.is_cloud and stated.context_window is None:
         return facts_of(endpoint_of(spec, settings, environ), stated).window
     if spec.provider == LOCAL and stated.context_window is None:
-        from fast_agent.models.local_engine import DEFAULT_CONTEXT
+        from fast_agent.models.local.engine import DEFAULT_CONTEXT
 
         return spec.options.context or DEFAULT_CONTEXT
     return stated.context_window

@@ -504,7 +504,7 @@ class Program:
         from fast_agent.agent_app import AgentApp
         from fast_agent.agents.runtime_options import RuntimeOptions as Options
         from fast_agent.runtime.runtime import BUILDERS, Runtime
-        from fast_agent.tools.dependencies import as_dependencies
+        from fast_agent.tools.functions.dependencies import as_dependencies
         from fast_agent.workflows.builders import WORKFLOWS
 
         shared = shared_options(shell=shell, files=files, fetch=fetch)

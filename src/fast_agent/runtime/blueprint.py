@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from fast_agent.models.model import Model
     from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.runtime.context import RuntimeContext
-    from fast_agent.tools.card_functions import CardFunctions
-    from fast_agent.tools.function_loader import FunctionLoader
+    from fast_agent.tools.functions.card_functions import CardFunctions
+    from fast_agent.tools.functions.loader import FunctionLoader
     from fast_agent.tools.permission import Asking
-    from fast_agent.tools.skill_permits import SkillPermits
-    from fast_agent.tools.skill_tools import OfferedSkills
+    from fast_agent.tools.skills.permits import SkillPermits
+    from fast_agent.tools.skills.tools import OfferedSkills
     from fast_agent.tools.tool import Tool
 
 
@@ -392,7 +392,7 @@ def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFuncti
     config = card.config
     if not config.function_tools and not config.tool_hooks:
         return None
-    from fast_agent.tools.card_functions import load_functions
+    from fast_agent.tools.functions.card_functions import load_functions
 
     functions = load_functions(card, loader())
     errors = [one for one in functions.diagnostics if one.severity == "error"]
@@ -437,7 +437,7 @@ def own_tools(config: AgentConfig, settings: Settings, options: RuntimeOptions) 
     if config.fetch or options.fetch:
         yield _fetch_tool(options)
     if config.shell or options.shell:
-        from fast_agent.tools.shell import DEFAULT_LIMITS, shell_tool
+        from fast_agent.tools.shell.shell import DEFAULT_LIMITS, shell_tool
 
         limits, asked = DEFAULT_LIMITS, settings.shell
         if asked.timeout_seconds is not None:

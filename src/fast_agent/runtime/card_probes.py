@@ -76,7 +76,7 @@ def _function_probe(workspace: Path) -> Probe:
         if not (config.function_tools or config.tool_hooks or config.shell):
             return ()
         if check is None:
-            from fast_agent.tools.card_functions import FunctionCheck
+            from fast_agent.tools.functions.card_functions import FunctionCheck
 
             check = FunctionCheck(workspace)
         return check(card)

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from fast_agent.models.selection import Selection
     from fast_agent.prompt.url_text import UrlTexts
     from fast_agent.resources.provider import Provider
-    from fast_agent.tools.function_loader import FunctionLoader
+    from fast_agent.tools.functions.loader import FunctionLoader
     from fast_agent.tools.resource_tools import DocumentLookup
-    from fast_agent.tools.skill_gate import SkillGate
+    from fast_agent.tools.skills.gate import SkillGate
 
     NewModel = Callable[[str, str | None], Model]
 
@@ -211,7 +211,7 @@ def new_loader(options: RuntimeOptions) -> OnDemand[FunctionLoader]:
     """Return what loads the functions of cards."""
 
     def make() -> FunctionLoader:
-        from fast_agent.tools.function_loader import FunctionLoader
+        from fast_agent.tools.functions.loader import FunctionLoader
 
         return FunctionLoader(options.workspace)
 
@@ -307,7 +307,7 @@ def with_gate(
     def gate() -> SkillGate:
         from fast_agent.config.home import home_directory
         from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
-        from fast_agent.tools.skill_gate import SkillGate
+        from fast_agent.tools.skills.gate import SkillGate
 
         approvals = SkillApprovals(home_directory(options.environ) / FILE)
         return SkillGate(options.human, approvals)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.skill_permits import fits_command
+from fast_agent.tools.skills.permits import fits_command
 from fast_agent.trust.address import address_of
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.allowed_calls import AllowedCalls
     from fast_agent.tools.file_change import FileChange
     from fast_agent.tools.human import Human
-    from fast_agent.tools.skill_permits import SkillPermits
+    from fast_agent.tools.skills.permits import SkillPermits
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
 WRITES_FILES: Final = frozenset({"write_text_file", "write_file", "edit_file"})

@@ -29,20 +29,20 @@ from fast_agent.commands.command import CommandResult
 from fast_agent.commands.table import COMMANDS, is_command, named_command, run_command
 from fast_agent.config.tui import NO_TUI
 from fast_agent.errors import CardError, FastAgentError, RunError
-from fast_agent.tui.activity import Activity, one_line
-from fast_agent.tui.attachments import attached_files, with_attachments
-from fast_agent.tui.editor import Editor
-from fast_agent.tui.images import ImageRoom, Images, PixelSize
-from fast_agent.tui.keyboard import Focus
-from fast_agent.tui.keys import bound_keys
-from fast_agent.tui.line_queue import LineQueue
+from fast_agent.tui.drawing.activity import Activity, one_line
+from fast_agent.tui.drawing.images import ImageRoom, Images, PixelSize
+from fast_agent.tui.drawing.rows import clip, shown, wrap
+from fast_agent.tui.drawing.scroll import Scroll
+from fast_agent.tui.drawing.turn_lines import TurnLines, TurnState
+from fast_agent.tui.input.attachments import attached_files, with_attachments
+from fast_agent.tui.input.editor import Editor
+from fast_agent.tui.input.keyboard import Focus
+from fast_agent.tui.input.keys import bound_keys
+from fast_agent.tui.input.line_queue import LineQueue
+from fast_agent.tui.input.workspace_files import WorkspaceFiles
 from fast_agent.tui.programs import notification
 from fast_agent.tui.questions import Questions, question_lines
-from fast_agent.tui.rows import clip, shown, wrap
-from fast_agent.tui.scroll import Scroll
 from fast_agent.tui.status_command import StatusCommand
-from fast_agent.tui.turn_lines import TurnLines, TurnState
-from fast_agent.tui.workspace_files import WorkspaceFiles
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -68,13 +68,13 @@ if TYPE_CHECKING:
     from fast_agent.sessions.session import Session
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.files.file_history import FileHistory
-    from fast_agent.tui.draft import Draft
-    from fast_agent.tui.early_prompt import EarlyPrompt
-    from fast_agent.tui.editor import Actions
-    from fast_agent.tui.prompt_history import PromptHistory
+    from fast_agent.tui.drawing.screen import Screen
+    from fast_agent.tui.drawing.theme import Theme
+    from fast_agent.tui.input.draft import Draft
+    from fast_agent.tui.input.early_prompt import EarlyPrompt
+    from fast_agent.tui.input.editor import Actions
+    from fast_agent.tui.input.prompt_history import PromptHistory
     from fast_agent.tui.questions import Question, TerminalPermission
-    from fast_agent.tui.screen import Screen
-    from fast_agent.tui.theme import Theme
 
     _Work = Callable[..., Coroutine[None, None, None]]
 

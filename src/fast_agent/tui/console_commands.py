@@ -19,14 +19,14 @@ from fast_agent.commands.completion import complete
 from fast_agent.commands.table import COMMANDS, command_help, help_topics
 from fast_agent.commands.wording import fenced
 from fast_agent.errors import FastAgentError, RunError, os_reason
-from fast_agent.tui.attachments import attached_files
 from fast_agent.tui.console_programs import details, document, external_editor, transcript
-from fast_agent.tui.keyboard import suspend
-from fast_agent.tui.keys import key_lines
+from fast_agent.tui.drawing.rows import shown
+from fast_agent.tui.input.attachments import attached_files
+from fast_agent.tui.input.keyboard import suspend
+from fast_agent.tui.input.keys import key_lines
 from fast_agent.tui.programs import copy_command, copy_sequence
 from fast_agent.tui.questions import MODES
 from fast_agent.tui.rewind import Rewind
-from fast_agent.tui.rows import shown
 from fast_agent.tui.setting_commands import setting_commands
 from fast_agent.version import __version__
 
@@ -388,7 +388,7 @@ class _OwnCommands:
         from anyio import from_thread
         from anyio.to_thread import run_sync
 
-        from fast_agent.models.weights import DEFAULT
+        from fast_agent.models.local.weights import DEFAULT
         from fast_agent.tui.first_run import fetch, take_local
 
         source = arguments.word() or DEFAULT

@@ -10,9 +10,9 @@ from fast_agent.commands.completion import complete
 from fast_agent.errors import FastAgentError
 from fast_agent.tui.console import SIGNS
 from fast_agent.tui.console_programs import details, external_editor, transcript
-from fast_agent.tui.keyboard import suspend
+from fast_agent.tui.drawing.scroll import quoted
+from fast_agent.tui.input.keyboard import suspend
 from fast_agent.tui.questions import MODES
-from fast_agent.tui.scroll import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,10 @@ from anyio.to_thread import run_sync
 
 from fast_agent.config.home import home_directory
 from fast_agent.errors import os_reason
-from fast_agent.tui.attachments import with_shell_output
-from fast_agent.tui.keyboard import cooked_terminal, interrupts_passed, suspend
+from fast_agent.tui.drawing.rows import shown
+from fast_agent.tui.drawing.turn_lines import TurnState
+from fast_agent.tui.input.attachments import with_shell_output
+from fast_agent.tui.input.keyboard import cooked_terminal, interrupts_passed, suspend
 from fast_agent.tui.programs import (
     call_text,
     clipboard_image,
@@ -20,8 +22,6 @@ from fast_agent.tui.programs import (
     page,
     transcript_text,
 )
-from fast_agent.tui.rows import shown
-from fast_agent.tui.turn_lines import TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

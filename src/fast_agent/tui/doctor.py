@@ -15,13 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.text.frozen import frozen
-from fast_agent.tui.images import REQUIREMENT as IMAGES
-from fast_agent.tui.images import has_pillow, image_source
-from fast_agent.tui.keyboard import ask_terminal
+from fast_agent.tui.drawing.images import REQUIREMENT as IMAGES
+from fast_agent.tui.drawing.images import has_pillow, image_source
+from fast_agent.tui.drawing.rows import shown
+from fast_agent.tui.drawing.screen import Screen, terminal_size
+from fast_agent.tui.drawing.theme import Theme, link_source
+from fast_agent.tui.input.keyboard import ask_terminal
 from fast_agent.tui.programs import copy_command, image_command, notifies_by_message
-from fast_agent.tui.rows import shown
-from fast_agent.tui.screen import Screen, terminal_size
-from fast_agent.tui.theme import Theme, link_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

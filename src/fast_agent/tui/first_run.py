@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.errors import FastAgentError
 from fast_agent.models.access import LOCAL_MODULES, LOCAL_REQUIREMENT, installed
-from fast_agent.models.weights import DEFAULT, WEIGHTS
+from fast_agent.models.local.weights import DEFAULT, WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ async def take_local(controller: ConversationController) -> None:
 
 def is_local_ready(environ: Mapping[str, str]) -> bool:
     """Whether the small local model can answer on this machine."""
-    from fast_agent.models.weights import weights_path
+    from fast_agent.models.local.weights import weights_path
 
     return installed(LOCAL_MODULES) and weights_path(DEFAULT, environ).is_file()
 
@@ -72,7 +72,7 @@ def fetch(source: str, environ: Mapping[str, str], progress: Callable[[str], Non
     Raises:
         ModelError: It cannot be fetched.
     """
-    from fast_agent.models.pull import pull
+    from fast_agent.models.local.pull import pull
 
     def report(doing: str, done: int, total: int | None) -> None:
         of = f" of {total // _MIB}" if total else ""

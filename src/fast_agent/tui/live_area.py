@@ -6,11 +6,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import FastAgentError
-from fast_agent.tui.activity import MAX_ROWS as MAX_WORK_ROWS
-from fast_agent.tui.activity import one_line, seconds, tokens
-from fast_agent.tui.attachments import attachment_notes
-from fast_agent.tui.editor import MAX_ROWS as MAX_EDITOR_ROWS
-from fast_agent.tui.rows import clip, shown, width
+from fast_agent.tui.drawing.activity import MAX_ROWS as MAX_WORK_ROWS
+from fast_agent.tui.drawing.activity import one_line, seconds, tokens
+from fast_agent.tui.drawing.rows import clip, shown, width
+from fast_agent.tui.input.attachments import attachment_notes
+from fast_agent.tui.input.editor import MAX_ROWS as MAX_EDITOR_ROWS
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject

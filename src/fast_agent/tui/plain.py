@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from anyio import sleep, wait_readable
 
 from fast_agent.errors import FastAgentError
-from fast_agent.tui.activity import seconds
-from fast_agent.tui.rows import plain, shown
-from fast_agent.tui.screen import Screen
+from fast_agent.tui.drawing.activity import seconds
+from fast_agent.tui.drawing.rows import plain, shown
+from fast_agent.tui.drawing.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.text.visible import visible_lines
-from fast_agent.tui.markdown import MarkdownRenderer
-from fast_agent.tui.rows import shown
+from fast_agent.tui.drawing.markdown import MarkdownRenderer
+from fast_agent.tui.drawing.rows import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from fast_agent.messages.message import Message, ToolCall, ToolResult
-    from fast_agent.tui.theme import Theme
+    from fast_agent.tui.drawing.theme import Theme
 
 _OUTPUT: Final = 8 << 10
 _CLIPBOARDS: Final = (

@@ -21,8 +21,8 @@ from fast_agent.errors import RunError, ToolError
 from fast_agent.messages.content import TextContent
 from fast_agent.tools.human import HumanAnswer, HumanRequest, asker, named
 from fast_agent.tools.human_form import form_fields
-from fast_agent.tui.activity import diff_rows
-from fast_agent.tui.rows import clip, shown, wrap
+from fast_agent.tui.drawing.activity import diff_rows
+from fast_agent.tui.drawing.rows import clip, shown, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Origins
     from fast_agent.tools.human_form import FormField
     from fast_agent.tools.permission import PermissionRequest
-    from fast_agent.tui.theme import Theme
+    from fast_agent.tui.drawing.theme import Theme
 
 Mode: TypeAlias = Literal["ask", "reading", "trusting"]
 MODES: Final[tuple[Mode, ...]] = ("ask", "reading", "trusting")

@@ -13,9 +13,9 @@ from fast_agent.commands.wording import short
 from fast_agent.errors import RunError
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.files.file_history import FileRestore, content_of
-from fast_agent.tui.attachments import typed_text
+from fast_agent.tui.drawing.rows import shown
+from fast_agent.tui.input.attachments import typed_text
 from fast_agent.tui.questions import Choice, Question
-from fast_agent.tui.rows import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

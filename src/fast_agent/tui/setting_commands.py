@@ -17,8 +17,8 @@ from fast_agent.config.tui import TUI, ThemeName, TuiSettings
 from fast_agent.errors import ConfigError, RunError, ToolError, os_reason
 from fast_agent.schema.kinds import ListOf
 from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.tui.drawing.rows import shown
 from fast_agent.tui.questions import Question
-from fast_agent.tui.rows import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

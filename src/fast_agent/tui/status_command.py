@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from fast_agent.errors import os_reason
-from fast_agent.tools.process_group import ProcessGroup
+from fast_agent.tools.shell.process_group import ProcessGroup
+from fast_agent.tui.drawing.rows import shown
 from fast_agent.tui.programs import in_shell
-from fast_agent.tui.rows import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -34,20 +34,20 @@ from fast_agent.tui.console import Console, ConsoleParts
 from fast_agent.tui.console_commands import console_commands
 from fast_agent.tui.console_keys import ConsoleKeys
 from fast_agent.tui.console_programs import OtherPrograms
-from fast_agent.tui.draft import DIRECTORY as DRAFTS
-from fast_agent.tui.draft import Draft
+from fast_agent.tui.drawing.rows import shown
+from fast_agent.tui.drawing.screen import Screen, terminal_size
+from fast_agent.tui.drawing.scroll import quoted
+from fast_agent.tui.drawing.theme import Theme
 from fast_agent.tui.first_run import settle_model
-from fast_agent.tui.keyboard import Focus, terminal_input
+from fast_agent.tui.input.draft import DIRECTORY as DRAFTS
+from fast_agent.tui.input.draft import Draft
+from fast_agent.tui.input.keyboard import Focus, terminal_input
+from fast_agent.tui.input.prompt_history import FILE as HISTORY_FILE
+from fast_agent.tui.input.prompt_history import PromptHistory
 from fast_agent.tui.live_area import LiveArea
 from fast_agent.tui.plain import PlainConversation, PlainScreen
 from fast_agent.tui.plain_reason import plain_reason
-from fast_agent.tui.prompt_history import FILE as HISTORY_FILE
-from fast_agent.tui.prompt_history import PromptHistory
 from fast_agent.tui.questions import TerminalPermission, TerminalUser
-from fast_agent.tui.rows import shown
-from fast_agent.tui.screen import Screen, terminal_size
-from fast_agent.tui.scroll import quoted
-from fast_agent.tui.theme import Theme
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from fast_agent.registry.watch import CardWatch
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
-    from fast_agent.tui.early_prompt import EarlyPrompt
+    from fast_agent.tui.input.early_prompt import EarlyPrompt
 
 _SHOWN_TURNS: Final = 3
 _IMPORTING: Final = Lock()
@@ -279,7 +279,7 @@ def _open_desk(
 
 
 def _warm_model(controller: ConversationController) -> None:
-    from fast_agent.models.provider import warm
+    from fast_agent.models.providers.provider import warm
     from fast_agent.models.spec import parse_models
 
     settings = controller.program.settings

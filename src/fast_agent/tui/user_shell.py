@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.tools.process_group import ProcessGroup
+from fast_agent.tools.shell.process_group import ProcessGroup
 from fast_agent.tui.programs import CommandOutput, in_shell
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tests.engine.batch_world import ModelServer, Reply, call_reply, text_reply
 from tests.engine.temporal.temporal_world import TemporalWorld, eventually, temporal_world
 from tests.temporal_server import TemporalServer
 
-from fast_agent.cli.temporal import PinnedProgram
+from fast_agent.cli.running.temporal import PinnedProgram
 from fast_agent.engine.edition import EditionChoices
 from fast_agent.engine.temporal.conversation import TemporalCarrier
 from fast_agent.errors import ModelError

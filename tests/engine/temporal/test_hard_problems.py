@@ -9,7 +9,7 @@ import pytest
 from tests.engine.batch_world import ModelServer, Reply, call_reply, text_reply
 from tests.engine.temporal.temporal_world import eventually, temporal_world
 
-from fast_agent.cli.temporal import pin_cards
+from fast_agent.cli.running.temporal import pin_cards
 from fast_agent.engine.edition import EditionChoices
 from fast_agent.engine.execute import StepExecutor
 from fast_agent.engine.part_store import Cipher

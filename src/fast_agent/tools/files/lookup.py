@@ -14,7 +14,7 @@ from anyio.to_thread import run_sync
 
 from fast_agent.errors import ToolError, os_reason
 from fast_agent.tools.files.tree import open_below, walk
-from fast_agent.tools.process_group import ProcessGroup
+from fast_agent.tools.shell.process_group import ProcessGroup
 from fast_agent.trust.origin import names_secret
 
 if TYPE_CHECKING:

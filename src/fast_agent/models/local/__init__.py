@@ -1,0 +1,1 @@
+"""The small model that runs on this machine."""

@@ -1,0 +1,1 @@
+"""Models that answer without a network: passthrough, playback, scripts."""

@@ -1,0 +1,1 @@
+"""Models of providers, through one library."""

@@ -1,0 +1,244 @@
+"""Which classes of the provider library speak to which provider, and how they are made.
+
+The library and the SDK of a provider are imported here and in the modules beside that
+`ProviderLink` pulls in; nothing imports them before a model of a provider is first asked.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from fast_agent.config.providers import PROVIDERS
+from fast_agent.errors import ModelError
+from fast_agent.models.providers.thinking_text import THINKING_IN_TEXT
+from fast_agent.text.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from ssl import SSLContext
+
+    from httpx2 import AsyncClient
+    from pydantic_ai.models import Model as LibraryModel
+
+    from fast_agent.config.providers import Provider
+    from fast_agent.models.endpoint import Endpoint
+
+
+@frozen
+class Adapter:
+    """The classes for one provider.
+
+    Args:
+        model: `module:class` of the model.
+        provider: `module:class` of the provider.
+        address: The provider's argument that takes the address; None where it takes a client of
+            the OpenAI SDK instead.
+        path: Where under the address the API is, added to an address that does not end with it.
+        named: The provider's first argument is its name.
+        strict_end: A streamed answer without a finish reason is a broken one.
+        sdk: The SDK whose HTTP client is made here, to share what checks certificates; None leaves
+            it to the library.
+    """
+
+    model: str
+    provider: str
+    address: str | None = "base_url"
+    path: str = ""
+    named: bool = False
+    strict_end: bool = False
+    sdk: str | None = "openai"
+
+
+_OPENAI_CHAT: Final = "models.openai:OpenAIChatModel"
+
+ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
+    {
+        "openai": Adapter("models.openai:OpenAIResponsesModel", "providers.openai:OpenAIProvider"),
+        "anthropic": Adapter(
+            "models.anthropic:AnthropicModel",
+            "providers.anthropic:AnthropicProvider",
+            sdk="anthropic",
+        ),
+        "google": Adapter("models.google:GoogleModel", "providers.google:GoogleProvider", sdk=None),
+        "generic": Adapter(
+            _OPENAI_CHAT,
+            "providers.openai_compatible:OpenAICompatibleProvider",
+            named=True,
+            strict_end=True,
+        ),
+        "ollama": Adapter(
+            _OPENAI_CHAT,
+            "providers.openai_compatible:OpenAICompatibleProvider",
+            named=True,
+            strict_end=True,
+        ),
+        "openrouter": Adapter(
+            "models.openrouter:OpenRouterModel",
+            "providers.openrouter:OpenRouterProvider",
+            address=None,
+            strict_end=True,
+        ),
+        "deepseek": Adapter(
+            _OPENAI_CHAT, "providers.deepseek:DeepSeekProvider", address=None, strict_end=True
+        ),
+        "azure": Adapter(
+            _OPENAI_CHAT,
+            "providers.azure:AzureProvider",
+            address="azure_endpoint",
+            path="/openai/v1",
+            strict_end=True,
+        ),
+        "groq": Adapter("models.groq:GroqModel", "providers.groq:GroqProvider", sdk=None),
+        "mistral": Adapter(
+            "models.mistral:MistralModel", "providers.mistral:MistralProvider", sdk=None
+        ),
+        "xai": Adapter(
+            "models.xai:XaiModel", "providers.xai:XaiProvider", address="api_host", sdk=None
+        ),
+        "hf": Adapter(
+            _OPENAI_CHAT,
+            "providers.openai_compatible:OpenAICompatibleProvider",
+            named=True,
+            strict_end=True,
+        ),
+        "vertex": Adapter(
+            "models.google:GoogleModel", "providers.google_cloud:GoogleCloudProvider", sdk=None
+        ),
+        "bedrock": Adapter(
+            "models.bedrock:BedrockConverseModel", "providers.bedrock:BedrockProvider", sdk=None
+        ),
+    }
+)
+"""The classes for every provider of `PROVIDERS`."""
+
+
+def connect(endpoint: Endpoint) -> LibraryModel[Any]:
+    """Make the library's model for an endpoint. Opens no connection.
+
+    Raises:
+        ModelError: The key or the address is missing, or what the provider needs is not installed.
+    """
+    facts = PROVIDERS[endpoint.provider]
+    adapter = ADAPTERS[endpoint.provider]
+    if facts.key_required and not endpoint.api_key:
+        raise ModelError(
+            f"no API key for {facts.label}",
+            hint=f"set `{facts.key_variables[0]}`, or `{facts.api_key_setting}` in the secrets",
+        )
+    if endpoint.provider == "vertex" and not endpoint.api_key:
+        _check_project(facts)
+    if facts.base_url_required and not endpoint.base_url:
+        raise ModelError(
+            f"no address for {facts.label}",
+            hint=f"set `{facts.base_url_variable}`, or `{facts.name}.base_url` in the settings",
+        )
+    try:
+        model_class = _load(adapter.model)
+        provider_class = _load(adapter.provider)
+    except ImportError as error:
+        raise ModelError(
+            f"{facts.label} needs packages that are not installed",
+            hint=f"install them with `pip install '{facts.requirement}'`",
+        ) from error
+    try:
+        provider = provider_class(*_names(adapter, endpoint), **_arguments(adapter, endpoint))
+        profile: dict[str, Any] = {}
+        if adapter.strict_end:
+            profile["openai_chat_streaming_requires_finish_reason"] = True
+        if adapter.named:
+            profile["supports_thinking"] = True  # the library knows no model of these by its name
+        if endpoint.provider in THINKING_IN_TEXT:
+            # The library finds a mark only if it is a separate piece; see `thinking_text`.
+            profile["thinking_tags"] = ("\0", "\0")
+        return _sending_once(
+            model_class(endpoint.model, provider=provider, profile=profile or None)
+        )
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise ModelError(
+            f"`{endpoint.provider}` cannot be set up: {error}",
+            hint=f"look at the section `{endpoint.provider}` of the configuration",
+        ) from error
+
+
+def _sending_once(model: LibraryModel[Any]) -> LibraryModel[Any]:
+    """Turn off the retries of the SDK: ours know of `Retry-After` and of the turn.
+
+    Said with each request, the library copies the client each time, and the copy asks for the
+    platform in a thread: 0.4 ms of processor time a request.
+    """
+    client: Any = getattr(model, "client", None)
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
+    return model
+
+
+def _check_project(facts: Provider) -> None:
+    """Check that a project is named, before the SDK asks the network for one."""
+    if not os.environ.get("GOOGLE_CLOUD_PROJECT"):
+        raise ModelError(
+            f"no project and no API key for {facts.label}",
+            hint="set `GOOGLE_CLOUD_PROJECT` and `GOOGLE_APPLICATION_CREDENTIALS`, or "
+            f"`{facts.key_variables[0]}`",
+        )
+
+
+def _load(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(f"pydantic_ai.{module}"), name)
+
+
+def _names(adapter: Adapter, endpoint: Endpoint) -> tuple[str, ...]:
+    return (endpoint.name or endpoint.provider,) if adapter.named else ()
+
+
+def has_own_client(endpoint: Endpoint) -> bool:
+    """Return whether the HTTP client is made here, and so is closed by who asked for it."""
+    return ADAPTERS[endpoint.provider].sdk is not None
+
+
+def _arguments(adapter: Adapter, endpoint: Endpoint) -> dict[str, Any]:
+    given: dict[str, Any] = {"api_key": endpoint.api_key}
+    if adapter.sdk is not None:
+        given["http_client"] = _http_client(adapter.sdk)
+    if endpoint.base_url is None:
+        return given
+    if adapter.address is not None:
+        address = f"{endpoint.base_url.rstrip('/').removesuffix(adapter.path)}{adapter.path}"
+        return {**given, adapter.address: address}
+    from openai import AsyncOpenAI
+
+    return {"openai_client": AsyncOpenAI(base_url=endpoint.base_url, **given)}
+
+
+def _http_client(sdk: str) -> AsyncClient:
+    """Return a client with the limits and time-outs of an SDK."""
+    certificates = _certificates(*map(os.environ.get, _STORES))
+    if sdk == "anthropic":
+        import anthropic
+
+        return anthropic.DefaultAsyncHttpxClient(verify=certificates)
+    import openai
+
+    return openai.DefaultAsyncHttpxClient(verify=certificates)
+
+
+_STORES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+@lru_cache(maxsize=4)
+def _certificates(*stores: str | None) -> SSLContext:
+    """Return what checks certificates: the trust store of the system, or that of the environment.
+
+    Reading it takes 20 ms of processor time, and every instance of an agent has a client.
+
+    Args:
+        stores: The variables that name another store.
+    """
+    del stores
+    from httpx2 import create_ssl_context
+
+    return create_ssl_context()

@@ -1,0 +1,229 @@
+"""What a provider's failure means for a person, and whether to try again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic_ai import exceptions as lib
+
+from fast_agent.config.providers import PROVIDERS
+from fast_agent.errors import ContextError, ModelError, os_reason
+from fast_agent.text.frozen import frozen
+from fast_agent.text.suggestion import did_you_mean
+
+if TYPE_CHECKING:
+    from fast_agent.models.endpoint import Endpoint
+
+_HERE: Final = ("localhost", "127.0.0.1", "::1")
+_MAX_DETAIL: Final = 400
+"""Most characters of a provider's own words that go into a message."""
+
+
+@frozen
+class Failure:
+    """A failed attempt.
+
+    Args:
+        message: What went wrong.
+        hint: What to do about it.
+        passing: It may work when sent again.
+        asked: Seconds the provider asked to wait, or None.
+        too_long: The conversation is longer than the model's context window.
+        of_connection: The provider was not reached, or the connection broke.
+        is_quota: The quota or the credit of the account is used up.
+    """
+
+    message: str
+    hint: str | None = None
+    passing: bool = False
+    asked: float | None = None
+    too_long: bool = False
+    of_connection: bool = False
+    is_quota: bool = False
+
+    @property
+    def error(self) -> ModelError:
+        """The error to raise when it is not tried again."""
+        kind = ContextError if self.too_long else ModelError
+        error = kind(self.message, hint=self.hint)
+        error.is_passing, error.is_quota = self.passing, self.is_quota
+        error.retry_after = self.asked
+        return error
+
+
+def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
+    """Read an error of the provider library.
+
+    Args:
+        error: What it raised.
+        endpoint: What was asked.
+
+    Returns:
+        The failure in plain words; the key never appears in them.
+    """
+    who = _who(endpoint)
+    if "ended without" in str(error):  # the library's words for a stream that just stops
+        return Failure(f"the answer of {who} broke off before its end", "try again", passing=True)
+    if isinstance(error, lib.ModelAPIError):
+        return _api_failure(error, endpoint)
+    if isinstance(error, lib.ContentFilterError):
+        return Failure(
+            f"{who} refused the content: {_safe(str(error), endpoint)}", "change the message"
+        )
+    if isinstance(error, lib.UnexpectedModelBehavior):
+        return Failure(
+            f"{who} gave an answer that cannot be read: {_safe(str(error), endpoint)}",
+            "check that its address serves the API of this provider",
+        )
+    return Failure(
+        f"{who} cannot take this request: {_safe(str(error), endpoint)}",
+        "leave out what it names, or use a model that takes it",
+    )
+
+
+def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:
+    who = _who(endpoint)
+    detail = _detail(error, endpoint)
+    match error:
+        case lib.ModelConnectionError():
+            return _connection_failure(error, endpoint)
+        case lib.ModelRateLimitError():
+            return _passing(error, f"{who} is limiting the rate of requests{detail}")
+        case lib.ModelUnavailableError() | lib.ModelServerError():
+            return _passing(error, f"{who} is failing{_status(error)}{detail}")
+        case lib.ModelHTTPError() if error.provider_retry_hint:
+            return _passing(error, f"{who} is failing{_status(error)}{detail}")
+        case lib.ModelRequestRejectedError() | lib.ModelQuotaExceededError():
+            return _refusal(error, endpoint, detail)
+        case lib.ModelHTTPError():
+            return Failure(f"{who} rejected the request{_status(error)}{detail}", error.hint)
+        case _:
+            return Failure(
+                f"{who} gave an answer that cannot be read: {_safe(str(error), endpoint)}",
+                "check that its address serves the API of this provider",
+            )
+
+
+def _passing(error: lib.ModelAPIError, message: str) -> Failure:
+    """A failure that may not last, unless the provider says that it will."""
+    seconds = error.retry_after
+    hint = "try again later" if seconds is None else f"try again in {seconds:g} seconds"
+    lasting = isinstance(error, lib.ModelHTTPError) and error.provider_retry_hint is False
+    return Failure(message, hint, passing=not lasting, asked=seconds)
+
+
+def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failure:
+    """A failure that sending again does not cure."""
+    match error:
+        case lib.ModelAuthenticationError():
+            return Failure(
+                f"{_provider(endpoint)} refused the API key{_status(error)}",
+                f"check {_key_places(endpoint)}, and that it may use `{endpoint.model}`",
+            )
+        case lib.ModelNotFoundError():
+            near = error.suggested_model_id if isinstance(error, lib.ModelHTTPError) else None
+            hint = did_you_mean(near, "check the name of the model")
+            if endpoint.base_url:
+                hint += f"; check `{_section(endpoint)}.base_url` too"
+            return Failure(f"{_provider(endpoint)} has no model `{endpoint.model}`{detail}", hint)
+        case lib.ModelContextWindowExceededError():
+            return Failure(
+                f"the conversation is too long for {_who(endpoint)}{detail}",
+                "clear or shorten the history, or use a model with a longer context",
+                too_long=True,
+            )
+        case lib.ModelQuotaExceededError():
+            return Failure(
+                f"the quota or credit at {_provider(endpoint)} is used up{detail}",
+                "look at the account's billing, or use another provider",
+                asked=error.retry_after,
+                is_quota=True,
+            )
+        case _:
+            advice = error.hint if isinstance(error, lib.ModelHTTPError) else None
+            return Failure(f"{_who(endpoint)} rejected the request{_status(error)}{detail}", advice)
+
+
+def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> Failure:
+    who = _who(endpoint)
+    where = f" at{_address(endpoint)}" if endpoint.base_url else ""
+    reason = _safe(_deepest(error), endpoint)
+    if error.phase == "connect":
+        message = f"cannot reach {who}{where}: {reason}"
+        is_here = bool(endpoint.base_url) and urlsplit(endpoint.base_url).hostname in _HERE
+        hint = "start the server there" if is_here else "check the network and the address"
+    elif isinstance(error, lib.ModelTimeoutError):
+        message = f"{who} did not answer in time"
+        hint = "try again, or raise `timeout_seconds`"
+    else:
+        message = f"the connection to {who}{where} broke off: {reason}"
+        hint = "try again"
+    return Failure(message, hint, passing=True, of_connection=True)
+
+
+def _deepest(error: BaseException) -> str:
+    """Find the words nearest to what happened on the network."""
+    text = str(error)
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        text = (os_reason(cause) if isinstance(cause, OSError) else str(cause)) or text
+        cause = cause.__cause__ or cause.__context__
+    return text
+
+
+def _status(error: lib.ModelAPIError) -> str:
+    return f" (HTTP {error.status_code})" if isinstance(error, lib.ModelHTTPError) else ""
+
+
+def _provider(endpoint: Endpoint) -> str:
+    facts = PROVIDERS[endpoint.provider]
+    is_named = endpoint.provider == "generic" or facts.base_url_required
+    return f"the endpoint{_address(endpoint)}" if is_named else facts.label
+
+
+def _key_places(endpoint: Endpoint) -> str:
+    setting = f"`{_section(endpoint)}.api_key`"
+    if endpoint.name not in {"", endpoint.provider}:
+        return setting
+    return f"`{PROVIDERS[endpoint.provider].key_variables[0]}` or {setting}"
+
+
+def _section(endpoint: Endpoint) -> str:
+    """Return the section of the configuration that describes an endpoint."""
+    is_own = endpoint.name in {"", endpoint.provider}
+    return endpoint.provider if is_own else f"endpoints.{endpoint.name}"
+
+
+def _address(endpoint: Endpoint) -> str:
+    """Name the address, without a user, a password or a query that may hold secrets."""
+    if not endpoint.base_url:
+        return ""
+    parts = urlsplit(endpoint.base_url)
+    host = parts.netloc.rpartition("@")[2]
+    return f" `{urlunsplit((parts.scheme, host, parts.path, '', ''))}`"
+
+
+def _who(endpoint: Endpoint) -> str:
+    return f"`{endpoint.spec}`"
+
+
+def _detail(error: lib.ModelAPIError, endpoint: Endpoint) -> str:
+    """Find the provider's own sentence in its answer."""
+    body: object = error.body
+    for _ in range(3):
+        if not isinstance(body, Mapping):
+            break
+        fields = cast("Mapping[str, object]", body)
+        body = fields.get("error") or fields.get("message") or fields.get("detail")
+    text = body if isinstance(body, str) else ""
+    return f": {_safe(text, endpoint)}" if text.strip() else ""
+
+
+def _safe(text: str, endpoint: Endpoint) -> str:
+    """Make one line of a foreign text, without the key."""
+    for secret in endpoint.secrets:
+        text = text.replace(secret, "***")
+    line = " ".join(text.split()).rstrip(".")
+    return line if len(line) <= _MAX_DETAIL else f"{line[:_MAX_DETAIL]}…"

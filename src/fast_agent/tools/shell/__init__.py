@@ -1,0 +1,1 @@
+"""Shell commands, and the groups of processes they run in."""

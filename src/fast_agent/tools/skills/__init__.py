@@ -1,0 +1,1 @@
+"""Skills as tools, and what a loaded skill allows."""

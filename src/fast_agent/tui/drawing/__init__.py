@@ -1,0 +1,1 @@
+"""What the terminal shows: rows of text, Markdown, images, and the screen they stand on."""

@@ -1,0 +1,62 @@
+"""Files that a message names, as blocks of the message and as a row below the editor."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fast_agent.errors import RunError
+from fast_agent.messages.content import (
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    TextContent,
+)
+from fast_agent.messages.message import Message
+from fast_agent.tui.input.attachments import (
+    attachment_notes,
+    typed_text,
+    with_attachments,
+    with_shell_output,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA = b"%PDF-1.7 \x00\xff"
+ENCODED = base64.b64encode(DATA).decode()
+
+
+@pytest.mark.spec("T-C2.2", "T-C2.6")
+def test_each_kind_of_file_becomes_its_block(tmp_path: Path) -> None:
+    for name in ("a.pdf", "b.png", "c.mp3"):
+        (tmp_path / name).write_bytes(DATA)
+    (tmp_path / "d.svg").write_text("<svg/>")
+    text = "look at @a.pdf, @b.png @c.mp3 and @d.svg; @e.txt is not there"
+    message = with_attachments(text, tmp_path)
+    assert message.content == (
+        TextContent(text),
+        EmbeddedResource((tmp_path / "a.pdf").as_uri(), "application/pdf", blob=ENCODED),
+        ImageContent(ENCODED, "image/png"),
+        AudioContent(ENCODED, "audio/mpeg"),
+        TextContent(f'<file path="{tmp_path / "d.svg"}">\n<svg/>\n</file>'),
+    )
+    assert [note.split()[0] for note in attachment_notes(text, tmp_path)] == [
+        "a.pdf", "b.png", "c.mp3", "d.svg",
+    ]  # fmt: skip
+    assert typed_text(with_shell_output(message, "$ ls\na.pdf\n")) == text
+    assert typed_text(Message.user('<file path="x">')) == '<file path="x">'
+
+
+@pytest.mark.spec("T-C2.2", "T-C2.6")
+def test_what_is_too_large_or_no_text_is_not_sent(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"x" * (256 * 1024 + 1))
+    (tmp_path / "b.txt").write_bytes(DATA)
+    assert attachment_notes("@a.txt", tmp_path) == ["a.txt 256.0 KiB, too large"]
+    with pytest.raises(RunError, match="cannot be attached") as raised:
+        with_attachments("@a.txt", tmp_path)
+    assert raised.value.hint == "a file may have 256 KiB"
+    with pytest.raises(RunError, match="not text in UTF-8"):
+        with_attachments("@b.txt", tmp_path)
