@@ -92,6 +92,7 @@ fuzz: setup  ## Run the fuzz tests long, and another way each time
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest --timeout 3600 tests/fuzz
 	HOSTILE_SEED=$$(date +%s) HOSTILE_ROUNDS=1000 $(BIN)/python -m pytest \
 	  tests/hostile/test_generator.py
+	EXPORTED_CARDS=10000 $(BIN)/python -m pytest tests/formats/test_export.py
 
 .PHONY: test-faults
 test-faults: setup  ## Kill batches of every type of card at each boundary of their steps, and 500 times at random

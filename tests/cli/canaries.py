@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+from tests.forked import run_forked
 from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -187,10 +188,7 @@ class Aviary:
 
     def run(self, *arguments: str, stdin: str = "", log: str = "") -> Heard:
         """Run a command to its end."""
-        done = subprocess.run(
-            [COMMAND, *arguments], cwd=self.work, input=stdin, capture_output=True, text=True,
-            env={**self.environ, "FAST_AGENT_LOG": log}, timeout=PATIENCE,
-        )  # fmt: skip
+        done = run_forked(arguments, self.work, {**self.environ, "FAST_AGENT_LOG": log}, stdin)
         return Heard(done.returncode, done.stdout, done.stderr)
 
     def talk(self, *arguments: str, asks: Iterable[JsonObject], log: str = "") -> Heard:

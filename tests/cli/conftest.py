@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 from tests.card_writer import card_writer
+from tests.forked import run_forked
 from tests.mcp.served_everything import served_everything
 from tests.own_home import own_home
 
@@ -93,14 +93,7 @@ def _spawn(project: Path) -> Run:
     """Run the command in a process of its own."""
 
     def spawn(*arguments: str | Path, stdin: str = "") -> Ran:
-        done = subprocess.run(
-            [Path(sys.executable).with_name("fast-agent"), *map(str, arguments)],
-            cwd=project,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = run_forked([*map(str, arguments)], project, os.environ, stdin)
         return Ran(done.returncode, done.stdout, done.stderr)
 
     return spawn

@@ -185,6 +185,12 @@ def test_new_leaves_what_is_there(run: Run) -> None:
 
 
 @pytest.mark.spec("OUT-3")
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "fast_agent", "explain", "FA101"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "unknown-field" in done.stdout
+
+
 def test_version(run: Run) -> None:
     assert run("version").out.startswith(f"fast-agent {__version__} (Python 3.")
     assert run("version", "--format", "json").json["fast_agent"] == __version__

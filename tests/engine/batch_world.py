@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
+from tests.forked import run_forked
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
@@ -220,17 +222,12 @@ class BatchWorld:
 
     def command(self, *options: str) -> list[str]:
         """Return the command line."""
-        given = [
-            "-c",
-            "fastagent.config.yaml",
-            "--input",
-            "in.jsonl",
-            "--output",
-            "out.jsonl",
-            *options,
-        ]
-        program = str(Path(sys.executable).with_name("fast-agent"))
-        return [program, "batch", "noter.md", *given]
+        return [str(Path(sys.executable).with_name("fast-agent")), *self.words(*options)]
+
+    def words(self, *options: str) -> list[str]:
+        """Return what follows the program in the command line."""
+        files = ["--input", "in.jsonl", "--output", "out.jsonl"]
+        return ["batch", "noter.md", "-c", "fastagent.config.yaml", *files, *options]
 
     @property
     def environ(self) -> dict[str, str]:
@@ -254,15 +251,7 @@ class BatchWorld:
 
     def run(self, *options: str, status: int = 0) -> subprocess.CompletedProcess[str]:
         """Run the command to its end, and check its exit status."""
-        done = subprocess.run(
-            self.command(*options),
-            cwd=self.directory,
-            env=self.environ,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = run_forked(self.words(*options), self.directory, self.environ)
         assert done.returncode == status, f"{done.returncode}: {done.stdout}{done.stderr}"
         return done
 
@@ -297,15 +286,6 @@ def run_command(
     world: BatchWorld, *words: str, status: int = 0
 ) -> subprocess.CompletedProcess[str]:
     """Run another command of fast-agent in a world, and check its exit status."""
-    program = str(Path(sys.executable).with_name("fast-agent"))
-    done = subprocess.run(
-        [program, *words],
-        cwd=world.directory,
-        env=world.environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = run_forked(words, world.directory, world.environ)
     assert done.returncode == status, f"{done.returncode}: {done.stdout}{done.stderr}"
     return done

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,15 +22,3 @@ def _canary() -> Iterator[Canary]:
 @pytest.fixture(name="scene")
 def _scene(tmp_path: Path, canary: Canary) -> Scene:
     return Scene.made(tmp_path, canary)
-
-
-@pytest.fixture(name="forked", scope="module")
-def _forked() -> Iterator[subprocess.Popen[str]]:
-    """A warm process that runs commands in forks of itself."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tests.hostile.forked"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield process

@@ -10,8 +10,9 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from tests.forked import run_forked
 from tests.hostile.canary import CANARY
 
 from fast_agent.config.providers import PROVIDERS
@@ -43,14 +44,11 @@ class Scene:
 
     directory: Path
     canary: Canary
-    forked: subprocess.Popen[str] | None = None
 
     @classmethod
-    def made(
-        cls, directory: Path, canary: Canary, forked: subprocess.Popen[str] | None = None
-    ) -> Scene:
+    def made(cls, directory: Path, canary: Canary) -> Scene:
         """Make the directories of a scene."""
-        scene = cls(directory, canary, forked)
+        scene = cls(directory, canary)
         for one in (scene.project, scene.private, scene.home):
             one.mkdir(mode=0o755)
         (directory / "own.md").write_text("---\nmodel: passthrough\n---\nHi.\n")
@@ -87,12 +85,7 @@ class Scene:
 
     def fork(self, arguments: list[str], stdin: str = "", **environ: str) -> Done:
         """Run a command of `fast-agent` in a fork of a warm process, and record what it does."""
-        assert self.forked is not None
-        asked = [str(self.project), arguments, self.environ(**environ), stdin]
-        _of(self.forked.stdin).write(f"{json.dumps(asked)}\n")
-        _of(self.forked.stdin).flush()
-        status, out, err = json.loads(_of(self.forked.stdout).readline())
-        return subprocess.CompletedProcess(arguments, status, out, err)
+        return run_forked(arguments, self.project, self.environ(**environ), stdin)
 
     def recorded(self) -> list[tuple[str, str]]:
         """What happened that nobody allowed."""
@@ -161,8 +154,3 @@ def nothing_happened(scene: Scene, done: Done) -> None:
     assert {one.name: one.read_text() for one in scene.private.iterdir()} == PRIVATE
     assert CANARY not in told
     assert "Traceback" not in told, told
-
-
-def _of(pipe: IO[str] | None) -> IO[str]:
-    assert pipe is not None
-    return pipe

@@ -75,9 +75,9 @@ def test_a_batch_uses_what_was_approved_and_nothing_before(scene: Scene) -> None
     refused = scene.run(command, "")
     nothing_happened(scene, refused)
     assert refused.returncode == 3, refused
-    approved = scene.run([str(PROGRAM), "trust", "--yes", "--card", "../own.md"], "")
+    approved = scene.fork(["trust", "--yes", "--card", "../own.md"])
     assert approved.returncode == 0, approved
-    done = scene.run(command, "")
+    done = scene.fork(command[1:])
     assert done.returncode == 0, done
     assert ("read", str(scene.private / "private.md")) in scene.recorded()
 
@@ -103,11 +103,11 @@ def test_a_script_uses_nothing_that_was_found(scene: Scene) -> None:
 @pytest.mark.parametrize("way", ["--trust", "FAST_AGENT_TRUST"])
 def test_what_was_allowed_acts(scene: Scene, attack: Attack, way: str) -> None:
     attack.write(scene.project, scene.canary.port, scene.private)
-    command = [str(PROGRAM), "go", "-m", attack.message]
-    refused = scene.run(command, "")
+    command = ["go", "-m", attack.message]
+    refused = scene.fork(command)
     digest = refused.stderr.partition("FAST_AGENT_TRUST=")[2].partition(" ")[0]
     environ = {} if way == "--trust" else {"FAST_AGENT_TRUST": digest}
-    done = scene.run([*command, "--trust"] if way == "--trust" else command, "", **environ)
+    done = scene.fork([*command, "--trust"] if way == "--trust" else command, **environ)
     kinds = {kind for kind, _ in scene.recorded()}
     if attack.acts is None:
         assert kinds <= {"read"}, done.stderr

@@ -33,7 +33,6 @@ from fast_agent.schema.kinds import (
 )
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
@@ -107,9 +106,9 @@ IN_AGENTS = sorted(one for one in ALONE.values() if not one.startswith(("case.",
 @pytest.mark.spec("TR-E.generated", "TR-G1.1a", "TR-G1.1b", "TR-G3.2a", "TR-G3.2b", "TR-E.line")
 @pytest.mark.parametrize("field", ALONE.values())
 def test_a_field_acts_once_it_was_approved_and_not_before(
-    tmp_path: Path, canary: Canary, forked: subprocess.Popen[str], field: str
+    tmp_path: Path, canary: Canary, field: str
 ) -> None:
-    scene = Scene.made(tmp_path, canary, forked)
+    scene = Scene.made(tmp_path, canary)
     random = Random(field)
     project = Project({0: MAKERS[field](Spot(0, canary.port, scene.private, random))}, random)
     project.write(scene.project, scene.home)
@@ -133,10 +132,10 @@ def test_a_field_acts_once_it_was_approved_and_not_before(
 @pytest.mark.spec("TR-E.generated", "TR-G1.1a", "TR-G3.1a", "TR-G4.1", "TR-G4.2a", "TR-E.line")
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + ROUNDS))
 def test_no_combination_acts_before_it_was_approved(
-    tmp_path: Path, canary: Canary, forked: subprocess.Popen[str], seed: int
+    tmp_path: Path, canary: Canary, seed: int
 ) -> None:
     print(f"seed {seed}")
-    scene = Scene.made(tmp_path, canary, forked)
+    scene = Scene.made(tmp_path, canary)
     random = Random(seed)
     fields = random.sample(IN_AGENTS, random.randint(2, 5))
     spots = [Spot(at, canary.port, scene.private, random) for at in range(len(fields))]
@@ -172,10 +171,10 @@ def test_no_combination_acts_before_it_was_approved(
 @pytest.mark.spec("TR-E.generated", "TR-G4.2a")
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + max(1, ROUNDS // 5)))
 def test_runs_and_conversations_of_before_bring_nothing_of_a_project(
-    tmp_path: Path, canary: Canary, forked: subprocess.Popen[str], seed: int
+    tmp_path: Path, canary: Canary, seed: int
 ) -> None:
     print(f"seed {seed}")
-    scene = Scene.made(tmp_path, canary, forked)
+    scene = Scene.made(tmp_path, canary)
     kept = ["batch", "../own.md", "--input", "../items.jsonl", "--output", "../dumped/kept.jsonl"]
     for arguments in (kept, ["go", "--card", "../own.md", "-m", "hi"]):
         done = scene.fork(arguments)
@@ -235,10 +234,8 @@ def callers(scene: Scene, project: Project, random: Random) -> None:
 
 @pytest.mark.spec("TR-E.send")
 @pytest.mark.parametrize("card_type", CARD_TYPES)
-def test_a_variable_leaves_by_no_field(
-    tmp_path: Path, canary: Canary, forked: subprocess.Popen[str], card_type: CardType
-) -> None:
-    scene = Scene.made(tmp_path, canary, forked)
+def test_a_variable_leaves_by_no_field(tmp_path: Path, canary: Canary, card_type: CardType) -> None:
+    scene = Scene.made(tmp_path, canary)
     expected: list[str] = []
     for name, field in FIELDS_OF[card_type].items():
         value = with_variable(field.kind)
