@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fast_agent.steps.parts import is_same_question
+from fast_agent.steps.parts import StepRedactor, is_same_question
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
@@ -35,3 +40,50 @@ def test_line_breaks_of_the_system_text_make_no_other_question(
     old: JsonValue, new: JsonValue, same: bool
 ) -> None:
     assert is_same_question(old, OLD, new, NEW) is same
+
+
+ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+SECRETS = (
+    "hunter2-hunter2",
+    'quoted "secret" \\ here',
+    "geheim-größe-😀",
+    "two lines\nof a secret",
+)
+PIECES = (
+    *SECRETS,
+    *(json.dumps(one)[1:-1] for one in SECRETS),
+    *(quote(one) for one in SECRETS),
+    *("hunter2-hun…", "…", "/home/me/work", "/home/me/work/file.py", "/home/me/workshop"),
+    *("plain", " ", '"', "\\", "\n", "é", "\x00", "<<workspace>>"),
+)
+TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=4).map("".join)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(VALUES, st.sampled_from(["", "/home/me/work"]), st.sets(st.sampled_from(SECRETS)))
+def test_the_quick_way_writes_what_the_thorough_way_writes(
+    value: JsonValue, workspace: str, secrets: set[str]
+) -> None:
+    redactor = StepRedactor(secrets, workspace)
+    hidden = redactor.redacted(value)
+    assert redactor.written(value, ENCODER) == (hidden, ENCODER.encode(hidden))
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_no_form_of_a_secret_is_taken_for_clean(secret: str) -> None:
+    value: Any = {"a": [{"b": f"it is {secret}!"}]}
+    written, text = StepRedactor([secret]).written(value, ENCODER)
+    assert written == {"a": [{"b": "it is <<secret>>!"}]}
+    assert json.loads(text) == written
+
+
+def test_a_mapping_that_is_no_dictionary_is_written() -> None:
+    value = {"arguments": MappingProxyType({"a": 1})}
+    assert StepRedactor().written(value, ENCODER) == (
+        {"arguments": {"a": 1}},
+        '{"arguments":{"a":1}}',
+    )

@@ -50,6 +50,8 @@ T = TypeVar("T")
 _RUN: Final = "run "
 _STEP: Final = "step "
 _PART: Final = "part "
+_ENCODER: Final = json.JSONEncoder()
+_SORTED_ENCODER: Final = json.JSONEncoder(sort_keys=True)
 _COMPARED_MESSAGES: Final = 4
 """How many of the last messages of a request are compared when a turn continues."""
 
@@ -154,7 +156,7 @@ class ConversationSteps(NullSteps):
 
     def _begun(self, agent: str, message: Message) -> RunRow:
         taken, self._taken_up = self._taken_up, None
-        written = json.dumps(self._redactor.redacted(message_to_wire(message)))
+        _, written = self._redactor.written(message_to_wire(message), _ENCODER)
         if taken is not None and (taken.agent, taken.input) == (agent, written):
             found = self.store.take("session")
             if found is not None:
@@ -373,7 +375,7 @@ class _LastParts(Parts):
         return self._named({"count": len(messages), "last": last})
 
     def _named(self, value: JsonValue) -> str:
-        text = json.dumps(self.redactor.redacted(value), sort_keys=True)
+        _, text = self.redactor.written(value, _SORTED_ENCODER)
         return sha256(text.encode()).hexdigest()[:20]
 
 

@@ -152,7 +152,7 @@ class DurableSteps(PlacedSteps):
 
     async def _answered(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
         key = self.places.key(step.kind, self._redactor.redact(step.name))
-        asked = _comparable(self._redactor.redacted(step.asked))
+        asked = self._comparable(step)
         known = self._known.get(key)
         if known is not None and known.asked != asked and not self._is_same(known.asked, asked):
             raise self._difference(key, known, step)
@@ -186,14 +186,15 @@ class DurableSteps(PlacedSteps):
         except FastAgentError as error:
             hint = None if error.hint is None else self._redactor.redact(error.hint)
             message = self._redactor.redact(error.message)
-            self._end(key, asked, FAILED, [type(error).__name__, message, hint])
+            self._end(key, asked, FAILED, _json([type(error).__name__, message, hint]))
             raise
         except Exception as error:
-            self._end(key, asked, FAILED, ["RunError", self._redactor.redact(str(error)), None])
+            message = self._redactor.redact(str(error))
+            self._end(key, asked, FAILED, _json(["RunError", message, None]))
             raise
         except BaseException:
             if not self._closing.is_set():
-                self._end(key, asked, CANCELLED, None)
+                self._end(key, asked, CANCELLED, "null")
             raise
         self._keep_answer(key, asked, step, codec.write(answer))
         await self._store.barrier()
@@ -254,17 +255,19 @@ class DurableSteps(PlacedSteps):
     def _keep_answer(self, key: Key, asked: str, step: Step, gave: JsonValue) -> None:
         used = gave.get("usage") if step.kind == "model" and isinstance(gave, dict) else None
         self._reach("answered", key)
-        self._end(key, asked, DONE, self._redactor.redacted(gave), used)
+        _, written = self._redactor.written(gave, _ENCODER)
+        self._end(key, asked, DONE, written, used)
         if isinstance(used, dict):
             self._requests.record(used)
         self._reach("kept", key)
 
-    def _end(
-        self, key: Key, asked: str, state: int, gave: JsonValue, used: JsonValue = None
-    ) -> None:
-        self._store.write_step(
-            self._run, key, asked, state, _json(gave), None if used is None else _json(used)
-        )
+    def _end(self, key: Key, asked: str, state: int, gave: str, used: JsonValue = None) -> None:
+        noted = None if used is None else _json(used)
+        self._store.write_step(self._run, key, asked, state, gave, noted)
+
+    def _comparable(self, step: Step) -> str:
+        """Write a question such that equal ones are equal texts."""
+        return self._redactor.written(step.asked, _SORTED_ENCODER)[1]
 
     def _reach(self, boundary: str, key: Key) -> None:
         if self._fault is not None:
@@ -359,7 +362,7 @@ class DurableSteps(PlacedSteps):
         pieces = self._store.parts
         old = spread(json.loads(known.asked), pieces)
         # Both in the order of the kept one, so that only what differs is shown.
-        new = spread(json.loads(_comparable(self._redactor.redacted(step.asked))), pieces)
+        new = spread(json.loads(self._comparable(step)), pieces)
         lines = difference(old, new)
         return DriftError(
             f"step `{_shown(step)}` of agent `{key.agent}` is not the one this run asked before;"
@@ -432,8 +435,3 @@ def _shown(step: Step) -> str:
 def _json(value: JsonValue) -> str:
     # In its own order: the tool calls of an answer are an object, and are called in that order.
     return _ENCODER.encode(value)
-
-
-def _comparable(value: JsonValue) -> str:
-    """Write a question such that equal ones are equal texts."""
-    return _SORTED_ENCODER.encode(value)

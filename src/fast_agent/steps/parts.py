@@ -34,13 +34,14 @@ class StepRedactor:
     """
 
     def __init__(self, secrets: Iterable[str] = (), workspace: str = "") -> None:
-        self._hide_secrets = Redactor(secrets).redact
+        self._secrets = Redactor(secrets)
         self._workspace = workspace if workspace.count("/") > 1 else ""
+        self._json_workspace = json.dumps(self._workspace)[1:-1]
         self._path = re.compile(re.escape(self._workspace) + r"(?![\w-]|\.\w)")
 
     def redact(self, text: str) -> str:
         """Replace secrets and the workspace by marks."""
-        text = self._hide_secrets(text)
+        text = self._secrets.redact(text)
         if self._workspace and self._workspace in text:
             text = self._path.sub(_WORKSPACE, text)
         return text
@@ -48,6 +49,28 @@ class StepRedactor:
     def redacted(self, value: JsonValue) -> JsonValue:
         """Copy a value with every text in it hidden."""
         return _mapped(value, self.redact)
+
+    def written(self, value: JsonValue, encoder: json.JSONEncoder) -> tuple[JsonValue, str]:
+        """Write a value as JSON, with every text in it hidden.
+
+        Most values hold nothing to hide, which shows faster in their JSON than in each text.
+
+        Args:
+            value: The value.
+            encoder: Writes it, in ASCII.
+
+        Returns:
+            The value without what was hidden, and its JSON.
+        """
+        try:
+            text = encoder.encode(value)
+        except TypeError:  # a mapping that is no dictionary
+            text = ""
+        names_workspace = self._workspace and self._json_workspace in text
+        if text and not names_workspace and self._secrets.is_clean(text):
+            return value, text
+        value = self.redacted(value)
+        return value, encoder.encode(value)
 
     def restored(self, value: JsonValue) -> JsonValue:
         """Copy a value with this workspace where the mark for one is."""
@@ -76,8 +99,7 @@ class Parts:
 
     def digest(self, value: JsonValue) -> str:
         """Name a piece; the same for equal ones."""
-        redacted = self.redactor.redacted(value)
-        text = _ENCODER.encode(redacted)
+        redacted, text = self.redactor.written(value, _ENCODER)
         digest = sha256(text.encode()).hexdigest()[:_DIGITS]
         if digest not in self._known:
             self._known.add(digest)

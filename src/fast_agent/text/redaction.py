@@ -249,12 +249,14 @@ class Redactor:
         secrets: The values to hide.
     """
 
-    __slots__ = ("_forms",)
+    __slots__ = ("_forms", "_json_forms")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = {form for secret in secrets for form in _forms(secret)}
         # The longest first: one may be a part of another.
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        # JSON in ASCII escapes each character by itself: a text that has a form has this one there.
+        self._json_forms = tuple({json.dumps(form)[1:-1] for form in (*forms, _CUT)})
 
     def redact(self, text: str) -> str:
         """Return text with a mark instead of each secret, also where JSON or a URL escapes it."""
@@ -262,6 +264,14 @@ class Redactor:
             if form in text:
                 text = text.replace(form, MARK)
         return self._without_stumps(text) if _CUT in text else text
+
+    def is_clean(self, json_text: str) -> bool:
+        """Return whether no text of a value has anything to hide.
+
+        Args:
+            json_text: The value as JSON in ASCII.
+        """
+        return not any(form in json_text for form in self._json_forms)
 
     def _without_stumps(self, text: str) -> str:
         """Redact the rest of a secret where a text was cut in the middle of one."""
