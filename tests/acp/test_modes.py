@@ -95,7 +95,7 @@ async def test_slash_commands_are_advertised_and_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("ACP-3")
-async def test_a_command_that_is_none_is_told_and_a_path_is_a_message(tmp_path: Path) -> None:
+async def test_a_command_that_is_none_is_reported_and_a_path_is_a_message(tmp_path: Path) -> None:
     async with connected(tmp_path) as there:
         session = (await there.open()).session_id
         await there.prompt(session, "/agnets")

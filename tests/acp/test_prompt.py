@@ -148,7 +148,7 @@ async def test_parts_of_a_workflow_are_calls_and_its_answer_is_said(tmp_path: Pa
 
 
 @pytest.mark.spec("ACP-7")
-async def test_a_plan_is_told_and_kept_up_to_date(tmp_path: Path) -> None:
+async def test_a_plan_is_reported_and_kept_up_to_date(tmp_path: Path) -> None:
     cards = (
         write_card(tmp_path, "boss.md", "name: boss", "type: orchestrator", "default: true",
                    "agents: [mason]"),

@@ -205,7 +205,7 @@ def test_an_agent_killed_while_its_model_thinks_keeps_the_prompt(tmp_path: Path)
 
 
 @pytest.mark.spec("RUN-14")
-def test_an_editor_that_loads_a_session_is_told_of_a_killed_turn_and_continues_it(
+def test_an_editor_that_loads_a_session_sees_a_killed_turn_and_continues_it(
     tmp_path: Path,
 ) -> None:
     killing: list[RawClient] = []

@@ -100,7 +100,7 @@ async def test_votes_are_thoughts(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("ACP-6")
-async def test_nothing_is_told_of_a_workflow_in_a_run_that_is_not_shown(tmp_path: Path) -> None:
+async def test_nothing_is_reported_of_a_workflow_that_is_not_shown(tmp_path: Path) -> None:
     cards = (
         write_card(tmp_path, "boss.md", "name: boss", "default: true", "agents: [line]",
                    "max_display_instances: 1"),

@@ -73,7 +73,7 @@ async def test_turns_sent_at_once_run_one_after_another_in_order(
     assert asked == ["0", "1", "2", "3", "4"]
 
 
-async def test_an_agent_that_would_wait_for_itself_is_told_so(
+async def test_an_agent_that_would_wait_for_itself_gets_an_error(
     make_agent: MakeAgent, script: Script, doing: Doing, asking: Asking
 ) -> None:
     agents: list[LlmAgent] = []
@@ -184,7 +184,7 @@ async def test_a_listener_hears_the_turn_and_makes_the_model_stream(
     assert events[2].text == "hello"
 
 
-async def test_a_turn_that_fails_is_told_to_listeners_too(
+async def test_a_turn_that_fails_is_reported_to_listeners_too(
     make_agent: MakeAgent, script: Script
 ) -> None:
     events: list[Event] = []
@@ -288,7 +288,7 @@ async def test_a_second_wrong_structured_answer_is_an_error(
         ('"one"', "is not of type 'integer'"),
     ],
 )
-async def test_what_is_wrong_with_a_structured_answer_is_told(
+async def test_what_is_wrong_with_a_structured_answer_is_reported(
     make_agent: MakeAgent, script: Script, text: str, problem: str
 ) -> None:
     agent = make_agent(script([Message.assistant(text)]))

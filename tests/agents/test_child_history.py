@@ -347,7 +347,9 @@ async def test_a_file_that_cannot_be_read_fails_the_call_not_the_turn(tmp_path: 
         assert "agent `kid` failed: " in result.text
 
 
-async def test_a_file_that_cannot_be_written_is_told_and_the_answer_stays(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_written_is_reported_and_the_answer_stays(
+    tmp_path: Path,
+) -> None:
     world = World({"boss": [call("one"), "done"]})
     kid = kid_in(tmp_path)
     async with world.runtime(boss("none", "messages"), kid) as runtime:

@@ -77,7 +77,7 @@ async def test_models_that_are_not_taken(run: Callable[..., Runtime], model: str
     assert set(models(heard)) == {"passthrough"}
 
 
-async def test_a_model_that_cannot_be_asked_is_told(run: Callable[..., Runtime]) -> None:
+async def test_a_model_that_cannot_be_asked_is_reported(run: Callable[..., Runtime]) -> None:
     heard: list[Event] = []
     async with run("model: no-such-model", heard=heard) as runtime:
         assert "Make $ARGUMENTS." in await runtime.default.send(LOAD)

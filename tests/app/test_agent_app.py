@@ -160,7 +160,7 @@ async def test_a_server_that_is_down_stops_only_who_needs_it(new_program: NewPro
 
 
 @pytest.mark.spec("MODEL-3")
-async def test_a_missing_key_is_told_before_the_first_turn(new_program: NewProgram) -> None:
+async def test_a_missing_key_is_reported_before_the_first_turn(new_program: NewProgram) -> None:
     program = new_program()
     program.agent("ann", model="passthrough", agents=["bob"])
     program.agent("bob", model="anthropic.claude-sonnet-5", agents=["cid"])
@@ -213,7 +213,7 @@ async def test_the_fallback_says_how_to_get_it_or_another(new_program: NewProgra
     assert told == []
 
 
-async def test_the_fallback_is_told_once(new_program: NewProgram, tmp_path: Path) -> None:
+async def test_the_fallback_is_reported_once(new_program: NewProgram, tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
     weights = tmp_path / "w.gguf"
     weights.write_bytes(b"GGUF")

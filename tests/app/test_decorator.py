@@ -266,7 +266,7 @@ def test_a_wrong_argument_is_a_card_error(
     assert "ann" not in program.load_set.cards
 
 
-def test_every_wrong_argument_is_told(new_program: NewProgram) -> None:
+def test_every_wrong_argument_is_reported(new_program: NewProgram) -> None:
     with pytest.raises(CardError) as raised:
         new_program().agent("ann", use_history="no", max_parallel=0, model=3)  # pyright: ignore[reportArgumentType]
     codes = [found.code for found in raised.value.diagnostics]

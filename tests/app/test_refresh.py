@@ -115,7 +115,7 @@ async def test_a_turn_under_way_ends_as_it_began_and_the_next_waits_for_it(world
 
 
 @pytest.mark.spec("LIVE-4")
-async def test_a_card_that_cannot_be_run_changes_nothing_and_is_told_once(world: World) -> None:
+async def test_a_card_that_cannot_be_run_changes_nothing_and_is_reported_once(world: World) -> None:
     (world.directory / "tools.py").write_text("def add(a: int) -> int:\n    return a\n")
     world.write("ann", function_tools='["tools.py:add"]', default="true")
     world.write("bob", "One.")

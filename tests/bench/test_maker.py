@@ -28,12 +28,12 @@ def test_the_tail_of_the_binomial_distribution(trials: int, share: float) -> Non
 @pytest.mark.parametrize(
     ("won", "fits"), [(2077, True), (2020, True), (2140, True), (2005, False), (2150, False)]
 )
-def test_wins_far_from_theory_are_told(won: int, fits: bool) -> None:
+def test_wins_far_from_theory_are_reported(won: int, fits: bool) -> None:
     """Of 3,000 votes with p = 0.6 and k = 2, 2,077 are expected to be won, give or take 65."""
     assert _success_fits({"p": 0.6, "k": 2, "runs": 3000, "won": won}) is fits
 
 
-def test_draws_far_from_theory_are_told() -> None:
+def test_draws_far_from_theory_are_reported() -> None:
     theory = 2 / 0.2 * (1 - (2 / 3) ** 2) / (1 + (2 / 3) ** 2)
     for mean, fits in ((theory, True), (theory + 0.1, True), (theory + 0.3, False)):
         draws = 3000 * mean

@@ -212,7 +212,7 @@ def test_a_schema_there_is_not(run: Run) -> None:
 
 
 @pytest.mark.spec("CARDS-2")
-def test_everything_that_is_wrong_is_told_in_one_go(run: Run, write_card: WriteCard) -> None:
+def test_everything_that_is_wrong_is_reported_in_one_go(run: Run, write_card: WriteCard) -> None:
     write_card("x.md", "modle: y", "function_tools: [nope.py:f]", "messages: nope.md")
     Path("fastagent.config.yaml").write_text("mpc: {}\n")
     Path("s.json").write_text('{"type": "objec"}')

@@ -171,7 +171,7 @@ def test_a_changed_card_fails_its_cases(run: Run) -> None:
         ("error: too busy", "error: expected one with `too busy`, and there was none"),
     ],
 )
-def test_what_is_not_as_expected_is_told(run: Run, expect: str, problem: str) -> None:
+def test_what_is_not_as_expected_is_reported(run: Run, expect: str, problem: str) -> None:
     Path("writer.test.yaml").write_text(
         f"cases:\n  - {{name: one, message: hello, live: true, expect: {{{expect}}}}}\n"
     )

@@ -254,7 +254,7 @@ def test_one_message_without_cards_loads_no_card_files_and_weighs_no_effects(
     assert done.stdout.splitlines() == ["hi", "[]"]
 
 
-def test_a_full_disk_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_one_line(tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("fast-agent")
     (project := tmp_path / "project").mkdir()
     with Path("/dev/full").open("w") as full:

@@ -471,7 +471,7 @@ class TestOutput:
         assert (done.code, done.out) == (1, "")
         assert "`***CALL_TOOL one`" in done.err
 
-    def test_an_interrupted_write_of_results_is_told_before_the_turn(
+    def test_an_interrupted_write_of_results_is_reported_before_the_turn(
         self, run: Run, write_card: WriteCard
     ) -> None:
         write_card("ann.md", "function_tools: [tools.py:one]")

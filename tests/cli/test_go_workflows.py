@@ -32,7 +32,7 @@ def cards(write_card: WriteCard, project: Path) -> None:
     (project / "cards/s.json").write_text(json.dumps({"steps": [{"text": json.dumps(route)}]}))
 
 
-def test_an_agent_that_fails_as_a_tool_is_told_of_once(
+def test_an_agent_that_fails_as_a_tool_is_reported_once(
     run: Run, write_card: WriteCard, project: Path
 ) -> None:
     write_card("cards/boss.md", "model: passthrough", "agents: [kid, one]")

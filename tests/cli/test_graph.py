@@ -61,7 +61,7 @@ def test_a_table_of_costs(run: Run) -> None:
 
 
 @pytest.mark.spec("COST-1", "COST-2")
-def test_what_is_unbounded_is_told_with_its_remedy(run: Run, project: Path) -> None:
+def test_what_is_unbounded_is_reported_with_its_remedy(run: Run, project: Path) -> None:
     (project / "fastagent.config.yaml").write_text("mcp: {servers: {time: {command: uvx}}}\n")
     told = run("graph", "--cost")
     assert told.code == 0

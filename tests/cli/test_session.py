@@ -131,14 +131,14 @@ def test_a_damaged_session_is_listed_as_such_and_told(run: Run, tmp_path: Path) 
         (("--resume", "../x", "-m", "x"), "there is no session"),
     ],
 )
-def test_wrong_use_is_told(run: Run, options: tuple[str, ...], told: str) -> None:
+def test_wrong_use_is_reported(run: Run, options: tuple[str, ...], told: str) -> None:
     done = run(*GO, *options)
     assert (done.code != 0, done.out) == (True, "")
     assert told in done.err
 
 
 @pytest.mark.spec("SESSION-19", "SESSION-20")
-def test_a_damaged_session_is_told_everywhere_and_what_is_whole_is_saved(
+def test_a_damaged_session_is_reported_everywhere_and_what_is_whole_is_saved(
     run: Run, tmp_path: Path
 ) -> None:
     for number in (1, 2, 3):

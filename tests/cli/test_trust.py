@@ -336,7 +336,7 @@ def test_a_launcher_of_the_person_runs_nothing_of_the_project(
 
 
 @pytest.mark.spec("TR-P6.1")
-def test_other_tools_of_an_approved_server_are_told_once(
+def test_other_tools_of_an_approved_server_are_reported_once(
     spawn: Run, project: Path, tmp_path: Path
 ) -> None:
     server = tmp_path / "who_server.py"  # outside of the project: its text is not approved

@@ -78,7 +78,7 @@ def test_the_rest_of_a_line_is_kept_as_it_is(rest: str, text: str | None) -> Non
         ("a --unheard-of", "there is no option `--unheard-of`"),
     ],
 )
-def test_what_is_wrong_is_told_with_the_usage(rest: str, message: str) -> None:
+def test_what_is_wrong_is_reported_with_the_usage(rest: str, message: str) -> None:
     with pytest.raises(RunError) as caught:
         parse(PLAIN, rest)
     assert message in caught.value.message

@@ -68,7 +68,7 @@ async def test_agents_that_would_call_each_other_are_refused_whole(world: DeskWo
 
 
 @pytest.mark.spec("CMD-4")
-async def test_a_tool_there_is_already_is_told_and_not_given_twice(world: DeskWorld) -> None:
+async def test_a_tool_there_is_already_is_reported_and_not_given_twice(world: DeskWorld) -> None:
     world.write("ann", default="true", agents="[bob]")
     world.write("bob")
     async with world.sat() as shell:
@@ -114,7 +114,7 @@ async def test_tools_given_at_run_time_are_there_after_reloads(world: DeskWorld)
 
 
 @pytest.mark.spec("CMD-5")
-async def test_tools_that_are_gone_are_told_and_come_back(world: DeskWorld) -> None:
+async def test_tools_that_are_gone_are_reported_and_come_back(world: DeskWorld) -> None:
     world.write("ann", default="true")
     bob = world.write("bob")
     async with world.sat() as shell:
@@ -205,7 +205,9 @@ async def test_when_its_agent_is_gone_the_default_one_is_talked_to(world: DeskWo
         assert "its agent is gone; talking to `ann`" in result.text
 
 
-async def test_cards_that_cannot_be_loaded_are_told_and_nothing_changes(world: DeskWorld) -> None:
+async def test_cards_that_cannot_be_loaded_are_reported_and_nothing_changes(
+    world: DeskWorld,
+) -> None:
     world.write("ann", default="true")
     (world.directory / "bad").mkdir()
     (world.directory / "bad/bob.md").write_text("---\nmodell: x\n---\nHi.\n")

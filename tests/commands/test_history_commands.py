@@ -74,7 +74,7 @@ async def test_a_history_is_saved_and_loaded(world: DeskWorld, name: str) -> Non
 
 
 @pytest.mark.spec("CMD-12", "CMD-14")
-async def test_files_that_cannot_be_written_or_read_are_told(world: DeskWorld) -> None:
+async def test_files_that_cannot_be_written_or_read_are_reported(world: DeskWorld) -> None:
     world.write("ann", default="true")
     (world.directory / "bad.json").write_text('{"messages": [{"role": "nobody"}]}')
     (world.directory / "link.json").symlink_to(world.directory / "elsewhere.json")

@@ -85,7 +85,7 @@ async def test_servers_are_connected_and_disconnected(world: DeskWorld) -> None:
 
 
 @pytest.mark.spec("CMD-16")
-async def test_a_server_that_cannot_be_started_is_told(world: DeskWorld) -> None:
+async def test_a_server_that_cannot_be_started_is_reported(world: DeskWorld) -> None:
     server = from_command_line("/bin/false", directory=world.directory, taken=[])
     world.write("ann", default="true", servers=f"['{server.name}']")
     async with world.sat(servers=(server,)) as shell:

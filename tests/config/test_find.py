@@ -100,7 +100,7 @@ def test_a_stranger_s_file_in_a_directory_open_to_all_is_passed_over(
 @pytest.mark.spec("SECRETS-1")
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o602, 0o660, 0o600, 0o400])
-def test_secrets_that_others_may_read_or_write_are_told(place: Place, mode: int) -> None:
+def test_secrets_that_others_may_read_or_write_are_reported(place: Place, mode: int) -> None:
     path = place.write("openai: {api_key: s}", "fastagent.secrets.yaml")
     path.chmod(mode)
     settings = place.load()

@@ -186,7 +186,7 @@ def test_both_spellings_of_a_key_are_one_too_many(place: Place) -> None:
 
 
 @pytest.mark.spec("CONF-3")
-def test_every_problem_of_every_file_is_told_at_once_in_order(place: Place) -> None:
+def test_every_problem_of_every_file_is_reported_at_once_in_order(place: Place) -> None:
     place.write("shell: {timeout_seconds: x}\nnonsense: 1\nmcp: {servers: {a: {}}}\n")
     place.write("openai: {api_key: 5}\n", "fastagent.secrets.yaml")
     place.environ["SHELL__MAX_OUTPUT_BYTES"] = "many"

@@ -267,7 +267,7 @@ def test_cards_that_cannot_be_kept_are_not(tmp_path: Path, field: str) -> None:
 
 
 @pytest.mark.spec("RUN-11")
-def test_a_run_that_asks_something_else_is_told_by_its_difference(tmp_path: Path) -> None:
+def test_a_run_that_asks_something_else_is_reported_by_its_difference(tmp_path: Path) -> None:
     with ModelServer(seconds=0.1) as server:
         world = BatchWorld(tmp_path, server.url, 3)
         _kill_in_the_second_item(world)

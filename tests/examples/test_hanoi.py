@@ -60,7 +60,7 @@ def test_one_vote_is_not_enough() -> None:
         (("--model", "scripted?file=none.yaml"), 1, "none.yaml"),
     ],
 )
-def test_what_is_wrong_is_told_in_short(
+def test_what_is_wrong_is_reported_in_short(
     options: tuple[str | float, ...], code: int, told: str, tmp_path: Path
 ) -> None:
     (tmp_path / "damaged.json").write_text('{"task": {}}')

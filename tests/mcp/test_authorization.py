@@ -387,7 +387,7 @@ async def test_the_settings_may_name_the_authorization_server(
     assert sent == ["s3cret-value"]
 
 
-async def test_a_refusal_of_the_user_is_told(server: Server, kept: Authorizations) -> None:
+async def test_a_refusal_of_the_user_is_reported(server: Server, kept: Authorizations) -> None:
     async def refuse(address: str) -> bool:
         asked = {name: one[0] for name, one in parse_qs(urlsplit(address).query).items()}
         back = f"{asked['redirect_uri']}?error=access_denied&state={asked['state']}"

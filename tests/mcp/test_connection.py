@@ -313,7 +313,9 @@ async def test_a_peer_that_only_knows_an_older_protocol(
         assert wrong.text == "server `tiny`: `tools/call` was answered outside the protocol"
 
 
-async def test_a_server_is_told_that_its_roots_changed(make_stdio: Any, make_context: Any) -> None:
+async def test_a_server_is_notified_that_its_roots_changed(
+    make_stdio: Any, make_context: Any
+) -> None:
     told = "notifications/roots/list_changed"
     for roots, expected in (((Root(uri="file:///a"),), True), ((), False)):
         spec = make_stdio("tiny", "tiny.py", "once", roots=roots)

@@ -61,7 +61,7 @@ async def test_a_person_is_asked_to_open_an_address(servers: Any, old: str) -> N
 
 
 @pytest.mark.parametrize("new", ["stdio-new", "http-new"])
-async def test_a_server_that_asks_in_the_old_way_is_told_apart(servers: Any, new: str) -> None:
+async def test_a_server_that_asks_in_the_old_way_is_distinguished(servers: Any, new: str) -> None:
     """The reference server cannot ask so over the newest protocol; a setting lets it."""
     refused = await servers.call(new, "open_page", url="https://example.com")
     assert refused.is_error

@@ -547,7 +547,7 @@ async def test_skills_of_this_projects_own_server(
         assert "other" in (await here.call(READ, skill="plan", path="a b.md")).text
 
 
-async def test_servers_are_told_that_the_extension_is_understood(desk: NewDesk) -> None:
+async def test_servers_are_reported_that_the_extension_is_understood(desk: NewDesk) -> None:
     here = await desk()
     await here.names()
     assert "discover io.modelcontextprotocol/skills" in here.asked()

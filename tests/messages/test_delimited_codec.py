@@ -68,7 +68,7 @@ def test_only_exact_lines_are_delimiters(line: str) -> None:
     assert read(f"---USER\na\n{line}\nb").messages == (Message.user(f"a\n{line}\nb"),)
 
 
-def test_lines_that_almost_are_delimiters_are_told() -> None:
+def test_lines_that_almost_are_delimiters_are_reported() -> None:
     text = "---USER\n--- user\n---USERS\n---\n---ASSISTANT \n"
     found = list(near_delimiters(Source.of("h.md", text)))
     assert [(text[item.start : item.end], item.replacement) for item in found] == [

@@ -245,7 +245,7 @@ def test_through_a_link_the_file_itself_is_locked_and_written(tmp_path: Path) ->
     assert len(read_history(path).messages) == 2
 
 
-def test_who_waits_too_long_is_told_by_whom(tmp_path: Path) -> None:
+def test_who_waits_too_long_learns_by_whom(tmp_path: Path) -> None:
     path = tmp_path / "kept.json"
     lock = FileLock(tmp_path / ".kept.json.lock")
     assert lock.take()

@@ -139,7 +139,7 @@ def test_what_is_refused(text: str, code: str, message: str, hint: str) -> None:
 
 
 @pytest.mark.spec("MODEL-2")
-def test_every_wrong_parameter_is_told() -> None:
+def test_every_wrong_parameter_is_reported() -> None:
     with pytest.raises(ModelError) as caught:
         parse_model_spec("slow?a=1&seconds=x&b")
     assert [one.code for one in caught.value.diagnostics] == ["FA503", "FA504", "FA502"]
@@ -184,7 +184,7 @@ def test_alias_loops_are_refused() -> None:
     assert refused("x", {"x": "x"}).code == "FA505"
 
 
-def test_what_is_wrong_behind_an_alias_is_told_with_what_was_asked_for() -> None:
+def test_what_is_wrong_behind_an_alias_is_reported_with_what_was_asked_for() -> None:
     problem = refused("mine", {"mine": "nonsense-model"})
     assert problem.code == "FA501"
     assert "`mine`" in problem.message

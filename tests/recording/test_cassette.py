@@ -162,7 +162,7 @@ async def test_another_model_is_another_request(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("gave", ["5", "{}", '{"message": {"role": "nobody"}}', '"text"', "null"])
-async def test_an_answer_that_was_spoilt_is_told(tmp_path: Path, gave: str) -> None:
+async def test_an_answer_that_was_spoilt_is_reported(tmp_path: Path, gave: str) -> None:
     path = tmp_path / "a"
     recorder = Recorder(path)
     await answered(PassthroughModel("m"), recorder)
@@ -178,6 +178,6 @@ async def test_an_answer_that_was_spoilt_is_told(tmp_path: Path, gave: str) -> N
         player.check()
 
 
-def test_a_full_disk_is_told() -> None:
+def test_a_full_disk_is_reported() -> None:
     with pytest.raises(RunError, match="`/dev/full` cannot be written: no space left"):
         CassetteWriter(Path("/dev/full"), {})

@@ -145,7 +145,7 @@ async def test_another_message_is_shown_against_the_recorded_one(world: Path) ->
 
 
 @pytest.mark.spec("REPLAY-5")
-async def test_what_is_not_asked_for_is_told(world: Path) -> None:
+async def test_what_is_not_asked_for_is_reported(world: Path) -> None:
     path, _, _ = await _recorded(world)
     tape = Replayer(read_cassette(path), veil(program(world)))
     async with program(world).run(steps=tape) as app:

@@ -119,7 +119,7 @@ def test_problems_of_files_and_of_the_set_come_together(
     assert "4 problems" in raised.value.message
 
 
-def test_a_single_problem_is_told_in_the_message(
+def test_a_single_problem_is_reported_in_the_message(
     registry: Registry, write_card: WriteCard, read: Read, tmp_path: Path
 ) -> None:
     path = write_card("ann.md", "use_histroy: true")

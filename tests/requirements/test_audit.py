@@ -79,7 +79,7 @@ def outcome(pins: Sequence[Pin], answers: Answers) -> tuple[int, str, list[tuple
         ({"pypi": {A: ()}, "osv": {B: ()}}, 0, ["2 of 2 pins checked, no known"]),
     ],
 )
-def test_outcomes_are_told_apart(answers: Answers, status: int, said: list[str]) -> None:
+def test_outcomes_are_reported_apart(answers: Answers, status: int, said: list[str]) -> None:
     code, report, _ = outcome([A, B], answers)
     assert code == status
     assert [line for line in said if line not in report] == []

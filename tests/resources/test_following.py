@@ -128,7 +128,7 @@ def client(service: ResourceService) -> Iterator[Client]:
     assert not service.following.watching
 
 
-def test_an_edit_is_told_and_read_at_once(client: Client, tmp_path: Path) -> None:
+def test_an_edit_is_reported_and_read_at_once(client: Client, tmp_path: Path) -> None:
     uri: JsonObject = {"uri": "file-test://a.md"}
     client.ask("resources/subscribe", uri)
     for n in range(1, 6):
@@ -141,7 +141,7 @@ def test_an_edit_is_told_and_read_at_once(client: Client, tmp_path: Path) -> Non
     assert all(told == ("notifications/resources/updated", uri) for told in client.told)
 
 
-def test_a_new_file_is_told_and_listed(client: Client, tmp_path: Path) -> None:
+def test_a_new_file_is_reported_and_listed(client: Client, tmp_path: Path) -> None:
     client.ask("resources/list", {})
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "é b.md").write_text("x")

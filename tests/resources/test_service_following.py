@@ -93,7 +93,7 @@ def test_a_client_that_saw_a_list_hears_when_it_changes(world: World) -> None:
     assert blind.told == []
 
 
-def test_a_change_that_a_list_noticed_first_is_told_all_the_same(world: World) -> None:
+def test_a_change_that_a_list_noticed_first_is_reported_all_the_same(world: World) -> None:
     client, other = world.client(), world.client()
     client.ask("resources/list")
     world.memory.texts["mem://new"] = "new"
@@ -105,7 +105,7 @@ def test_a_change_that_a_list_noticed_first_is_told_all_the_same(world: World) -
         assert one.told == [("notifications/resources/list_changed", {})]
 
 
-def test_tools_that_change_are_told(world: World) -> None:
+def test_tools_that_change_are_reported(world: World) -> None:
     client, new = world.client(), world.client(modern=True)
     client.ask("tools/list")
     new.ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}}, 1)

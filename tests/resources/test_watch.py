@@ -151,7 +151,7 @@ def test_a_system_that_has_no_more_watches_to_give(
     made.stop()
 
 
-def test_a_burst_is_told_in_few_calls(watched: Watched) -> None:
+def test_a_burst_is_reported_in_few_calls(watched: Watched) -> None:
     watched.settle()
     known = watched.count
     begun = time.monotonic()

@@ -104,7 +104,7 @@ async def test_questions_are_asked_back_and_answered() -> None:
         os.close(out)
 
 
-async def test_an_error_of_the_client_is_told_to_who_asked() -> None:
+async def test_an_error_of_the_client_is_reported_to_who_asked() -> None:
     async with connection() as (side, out, into):
 
         async def ask() -> None:
@@ -136,7 +136,7 @@ async def test_what_breaks_is_one_error_and_not_the_end(caplog: pytest.LogCaptur
 
 
 @pytest.mark.spec("ACP-22")
-async def test_who_waits_for_a_client_that_leaves_is_told() -> None:
+async def test_who_waits_for_a_client_that_leaves_gets_an_error() -> None:
     async with connection() as (side, out, into):
 
         async def ask() -> None:

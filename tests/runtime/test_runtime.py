@@ -411,7 +411,9 @@ async def test_a_server_that_is_down_fails_the_turn_and_is_reported(
         assert (await runtime.agent("well").generate("hi")).text == "hi"
 
 
-async def test_an_unused_script_is_told_at_the_end(new_runtime: NewRuntime, tmp_path: Path) -> None:
+async def test_an_unused_script_is_reported_at_the_end(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
     (tmp_path / "steps.yaml").write_text("steps:\n  - text: one\n  - text: two\n")
     async with new_runtime(agent(model="scripted?file=steps.yaml")) as runtime:
         assert (await runtime.default.generate("hi")).text == "one"

@@ -94,7 +94,7 @@ def test_a_modern_call_is_cancelled(directory: Path) -> None:
         assert client.end() == ""
 
 
-def test_changed_cards_are_told_of(directory: Path) -> None:
+def test_changed_cards_are_reported_of(directory: Path) -> None:
     with StdioClient(directory, "--watch", "--instance-scope", "shared") as client:
         client.open()
         client.ask("tools/list")

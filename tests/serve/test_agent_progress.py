@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     ],
 )
 @pytest.mark.spec("SERVE-5")
-def test_steps_of_workflows_are_told_in_words(
+def test_steps_of_workflows_are_reported_in_words(
     kind: str, facts: JsonObject, step: str | None
 ) -> None:
     assert step_of(WorkflowAdvanced(Origin("desk", "turn-1", None), kind, facts)) == step

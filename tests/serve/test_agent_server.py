@@ -223,7 +223,7 @@ async def test_cards_are_loaded_below_allowed_directories_only(world: AgentWorld
 
 
 @pytest.mark.spec("SERVE-10", "SERVE-11")
-async def test_the_tool_list_follows_the_cards_and_clients_are_told(world: AgentWorld) -> None:
+async def test_the_tool_list_follows_the_cards_and_clients_are_reported(world: AgentWorld) -> None:
     world.card("ann")
     names: list[str] = []
 

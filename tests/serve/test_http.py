@@ -294,7 +294,7 @@ async def test_a_server_whose_task_fails_ends_and_says_so(
     assert "no more of it" in capfd.readouterr().err
 
 
-def test_a_taken_port_is_told() -> None:
+def test_a_taken_port_is_reported() -> None:
     with open_socket(HttpSettings(port=0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError) as refused:

@@ -91,7 +91,7 @@ async def test_the_next_request_waits_until_the_answer_is_read() -> None:
         assert (await client.answer())[2] == b"small"
 
 
-async def test_the_application_is_told_when_its_client_leaves() -> None:
+async def test_the_application_is_notified_when_its_client_leaves() -> None:
     async with http_world() as world:
         client = await world.connect()
         world.app.may_answer = anyio.Event()

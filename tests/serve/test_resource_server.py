@@ -148,7 +148,7 @@ async def test_slow_work_does_not_hold_up_others(service: ResourceService) -> No
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_bug_is_told_without_its_details(
+async def test_a_bug_is_reported_without_its_details(
     service: ResourceService,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

@@ -55,7 +55,7 @@ def test_turns_stay_in_the_order_they_were_added() -> None:
     assert transcript.entries[2].parent_call_id == "call"
 
 
-def test_a_block_is_told_before_it_is_added_and_left_out_where_it_cannot_be_written() -> None:
+def test_a_block_is_reported_before_it_is_added_and_left_out_where_it_cannot_be_written() -> None:
     told: list[tuple[int, int]] = []
     transcript = CumulativeTranscript(
         on_block=lambda added: told.append((len(transcript), len(added)))
@@ -91,7 +91,7 @@ def test_the_past_is_read_once_and_only_when_it_is_needed() -> None:
     assert asked == ["past"]
 
 
-def test_call_ids_two_turns_share_are_told_apart_with_their_results() -> None:
+def test_call_ids_two_turns_share_are_reported_apart_with_their_results() -> None:
     transcript = transcript_of(tool_turn("a", "1", "2"), tool_turn("b", "2", "1", "3"))
     messages = transcript.messages()
     assert check_validity(messages) == []

@@ -235,7 +235,7 @@ def test_damaged_events_are_named_and_the_rest_is_saved(place: Place) -> None:
         ("UPDATE session SET value = '/elsewhere' WHERE key = 'cwd'", "what is known of it"),
     ],
 )
-def test_what_is_missing_or_moved_is_told(place: Place, change: str, named: str | None) -> None:
+def test_what_is_missing_or_moved_is_reported(place: Place, change: str, named: str | None) -> None:
     with place.store.open(place.session_id) as session:
         expected = said(session)
     connection = sqlite3.connect(place.path)
@@ -329,7 +329,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.spec("SESSION-19")
-def test_a_damaged_end_of_a_session_that_was_killed_is_told(
+def test_a_damaged_end_of_a_session_that_was_killed_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = subprocess.run(

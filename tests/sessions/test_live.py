@@ -80,7 +80,7 @@ async def test_what_was_used_is_counted_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("SESSION-2")
-async def test_nothing_is_told_before_it_is_written(tmp_path: Path) -> None:
+async def test_nothing_is_reported_before_it_is_written(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     told: list[str] = []
     with store.create() as session:

@@ -311,7 +311,7 @@ def test_rename_and_delete(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("SESSION-11")
-def test_a_damaged_file_is_told_harms_no_other_and_can_be_deleted(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_harms_no_other_and_can_be_deleted(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create("good") as good:
         write(good, plain_turn("a", "one", "1"))
@@ -370,7 +370,7 @@ def test_an_event_that_does_not_fit_is_named_by_its_number(tmp_path: Path) -> No
 
 
 @pytest.mark.spec("SESSION-11")
-def test_a_file_of_another_version_or_program_is_told(tmp_path: Path) -> None:
+def test_a_file_of_another_version_or_program_is_reported(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create() as session:
         pass

@@ -53,7 +53,7 @@ def test_another_encoding_is_named_with_its_place(
     assert "UTF-8" in caught.value.hint
 
 
-def test_the_offset_of_the_first_wrong_byte_is_told() -> None:
+def test_the_offset_of_the_first_wrong_byte_is_reported() -> None:
     with pytest.raises(SourceError, match="byte 0xE9 at offset 14, line 2") as caught:
         decode(b"a: b\nname: caf\xe9\n")
     assert caught.value.line == "name: café"

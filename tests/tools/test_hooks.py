@@ -168,7 +168,7 @@ async def test_a_hook_that_fails_is_named_in_an_error_result(
     assert "Traceback" in caplog.text
 
 
-async def test_a_hook_that_forgets_to_return_is_told(context: ToolContext) -> None:
+async def test_a_hook_that_forgets_to_return_is_reported(context: ToolContext) -> None:
     async def forget(ctx: ToolHookContext, args: Any, call_next: CallNext) -> None:
         await call_next(args)
 

@@ -73,7 +73,7 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again(context: ToolConte
 
 
 @pytest.mark.parametrize(("action", "words"), [("decline", "declined"), ("cancel", "dismissed")])
-async def test_no_answer_is_told(action: Any, words: str, context: ToolContext) -> None:
+async def test_no_answer_is_reported(action: Any, words: str, context: ToolContext) -> None:
     result = await ask(Person(HumanAnswer(action=action)), context, message="Well?", schema=FORM)
     assert words in result.text
     assert not result.is_error

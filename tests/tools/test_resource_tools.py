@@ -185,7 +185,7 @@ async def test_the_length_of_a_piece_may_be_chosen_up_to_a_bound(
     assert len(huge.text) <= len(LONG)
 
 
-async def test_a_picture_is_shown_and_other_bytes_are_told(
+async def test_a_picture_is_shown_and_other_bytes_are_reported(
     shelf: DocumentLookup, context: ToolContext
 ) -> None:
     picture = await ask(shelf, context, "resource_read", uri="odd://picture")

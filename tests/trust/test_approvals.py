@@ -355,7 +355,7 @@ def test_a_home_that_cannot_be_written_is_an_error(tmp_path: Path, root: Path) -
         Approvals(tmp_path / "file" / "home").approve(found(root, effect()))
 
 
-def test_a_machine_is_told_apart_without_naming_it() -> None:
+def test_a_machine_is_distinguished_without_naming_it() -> None:
     assert this_machine() == this_machine()
     assert len(this_machine()) == 16
     machine = Path("/etc/machine-id")

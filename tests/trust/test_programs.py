@@ -90,7 +90,7 @@ def changed(before: Program, now: Program) -> list[str]:
         ("node server.js", False),
     ],
 )
-def test_a_launcher_is_told_from_a_program_of_its_own(line: str, is_one: bool) -> None:
+def test_a_launcher_is_distinguished_from_a_program_of_its_own(line: str, is_one: bool) -> None:
     program, *args = line.split()
     assert is_launcher(program, args) is is_one
 
@@ -277,7 +277,7 @@ def test_a_line_that_names_no_file_says_so(
         ("npx", False),
     ],
 )
-def test_a_launcher_without_a_fixed_version_is_told_apart(line: str, newest: bool) -> None:
+def test_a_launcher_without_a_fixed_version_is_distinguished(line: str, newest: bool) -> None:
     program, *args = line.split()
     assert downloaded(program, args) is newest
 

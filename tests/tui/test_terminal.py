@@ -544,7 +544,7 @@ def test_completion_and_attached_files(project: Path, write_card: WriteCard) -> 
 
 
 @pytest.mark.spec("T-C3.1")
-def test_a_shell_command_is_told_to_the_agent(project: Path) -> None:
+def test_a_shell_command_is_shown_to_the_agent(project: Path) -> None:
     with Terminal(*PASS) as terminal:
         terminal.wait_for(READY)
         terminal.line("!echo plum; exit 3")

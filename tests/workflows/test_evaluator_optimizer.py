@@ -148,7 +148,7 @@ async def test_an_unreadable_evaluation_is_asked_for_once_more() -> None:
 
 
 @pytest.mark.spec("EVAL-7")
-async def test_a_second_unreadable_evaluation_counts_as_poor_and_is_told() -> None:
+async def test_a_second_unreadable_evaluation_counts_as_poor_and_is_reported() -> None:
     world = World()
     result = await polished(world, ["one", "two"], ["lovely!", "It lacks rhythm.", rating("GOOD")])
     assert record(result) == (["POOR", "GOOD"], 2, "min_rating")
@@ -168,7 +168,7 @@ async def test_an_evaluator_with_one_request_a_turn_is_asked_again_all_the_same(
     world.finish()
 
 
-async def test_an_answer_that_was_cut_off_is_told() -> None:
+async def test_an_answer_that_was_cut_off_is_reported() -> None:
     world = World()
     await polished(world, [Say("half", stop_reason="maxTokens")], [rating("GOOD")])
     assert world.warnings == ["agent `writer` ended early: maxTokens"]
@@ -369,7 +369,7 @@ def test_what_is_missing_has_a_plain_meaning() -> None:
         (rated(focus_areas=[1]), "`focus_areas` must be a list of texts"),
     ],
 )
-def test_what_is_no_rating_is_told(text: str, problem: str) -> None:
+def test_what_is_no_rating_is_reported(text: str, problem: str) -> None:
     with pytest.raises(
         ValueError,
         match=re.escape(problem),

@@ -227,7 +227,7 @@ async def test_a_last_step_that_fails_is_not_the_last() -> None:
 
 
 @pytest.mark.parametrize("plan_type", ["full", "iterative"])
-async def test_nothing_done_because_of_a_limit_is_told_as_that(plan_type: str) -> None:
+async def test_nothing_done_because_of_a_limit_is_reported_as_that(plan_type: str) -> None:
     given = plan(step(("ann", "dig"))) if plan_type == "full" else next_step(("ann", "dig"))
     limits = RequestParams(usage_limits=UsageLimits(max_requests=1))
     config = boss("ann", plan_type=plan_type, plan_iterations=1, request_params=limits)
@@ -468,7 +468,7 @@ async def test_a_worker_that_hangs_fails_its_task_at_its_own_timeout() -> None:
     assert "did not answer within 10 s" in world.asked("boss")[1].text
 
 
-async def test_an_answer_that_was_cut_off_or_refused_is_told() -> None:
+async def test_an_answer_that_was_cut_off_or_refused_is_reported() -> None:
     world = World({"ann": [Say("half", stop_reason="maxTokens"), Say("", stop_reason="refusal")]})
     thoughts = [plan(step(("ann", "a")), step(("ann", "b"))), plan(), "done"]
     result = await run(world, thoughts, "ann")

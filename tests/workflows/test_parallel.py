@@ -81,7 +81,7 @@ async def test_the_agent_that_joins_gets_the_request_and_tagged_answers(include:
 
 
 @pytest.mark.spec("FLOW-PARALLEL-3")
-async def test_a_branch_that_fails_is_told_of_in_its_place() -> None:
+async def test_a_branch_that_fails_is_reported_in_its_place() -> None:
     plays = {"one": ["first"], "two": [Fail("no <luck>")], "three": ["third"]}
     names = ("one", "two", "three")
     world = World(dict(plays))

@@ -63,7 +63,7 @@ def test_a_next_step_is_read() -> None:
         ({"steps": [{"tasks": [TASK] * (MAX_TASKS + 1)}]}, "the plan has 1,001 tasks"),
     ],
 )
-def test_what_is_wrong_with_a_plan_is_told(value: object, problem: str) -> None:
+def test_what_is_wrong_with_a_plan_is_reported(value: object, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         whole(value)
 
@@ -78,12 +78,12 @@ def test_what_is_wrong_with_a_plan_is_told(value: object, problem: str) -> None:
         ({"tasks": [{**TASK, "agent": "nobody"}]}, "`tasks[0].agent`: no agent is named `nobody`"),
     ],
 )
-def test_what_is_wrong_with_a_next_step_is_told(value: object, problem: str) -> None:
+def test_what_is_wrong_with_a_next_step_is_reported(value: object, problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
         following(value)
 
 
-def test_every_mistake_is_told_at_once() -> None:
+def test_every_mistake_is_reported_at_once() -> None:
     tasks = [{"agent": f"agent {at}", "description": "x"} for at in range(12)]
     with pytest.raises(ValueError, match="agent 0") as caught:
         whole({"steps": [{"tasks": tasks}]})
@@ -96,7 +96,7 @@ def test_a_plan_may_be_empty_where_work_was_done() -> None:
     assert whole({"steps": EMPTY}, may_be_empty=True) == Plan(())
 
 
-def test_the_model_is_told_the_names_of_the_agents() -> None:
+def test_the_model_is_given_the_names_of_the_agents() -> None:
     for shape in (WholePlan, NextStep):
         schema = shape(AGENTS, may_be_empty=False).schema.schema
         assert '"enum": ["writer", "critic"]' in json.dumps(schema)

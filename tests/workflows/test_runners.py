@@ -89,7 +89,7 @@ def test_a_turn_given_up_on_leaves_a_workflow_that_answers(place: str, runner: R
 
 @pytest.mark.spec("LOOP-1")
 @pytest.mark.parametrize("runner", RUNNERS)
-def test_the_error_of_a_member_that_waited_is_told(runner: RunnerName) -> None:
+def test_the_error_of_a_member_that_waited_is_reported(runner: RunnerName) -> None:
     async def fail(name: str) -> None:
         await wait(name)
         raise RunError(f"`{name}` is out")

@@ -225,7 +225,7 @@ async def test_agents_nest_only_so_deep() -> None:
             assert check_validity(runtime.agent(name).history) == []
 
 
-async def test_a_failure_below_is_told_by_its_cause() -> None:
+async def test_a_failure_below_is_reported_by_its_cause() -> None:
     world = World({"one": [Fail("no ink", "buy some")]})
     cards = (chain("inner", name="outer"), chain("one", name="inner"), agent("one"))
     async with world.runtime(*cards) as runtime:

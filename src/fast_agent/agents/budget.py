@@ -114,8 +114,8 @@ class Meter:
         limits = self.limits
         if limits is None or limits.max_total_tokens is None or self._at_work == 0:
             return True
-        aside = self._at_work * max(SET_ASIDE, 2 * self._dearest)
-        return self._input_tokens + self._output_tokens + aside < limits.max_total_tokens
+        reserved = self._at_work * max(SET_ASIDE, 2 * self._dearest)
+        return self._input_tokens + self._output_tokens + reserved < limits.max_total_tokens
 
     async def wait_for_end(self) -> None:
         """Wait until one of the requests at work has ended."""

@@ -1,7 +1,7 @@
 """The life of a turn: recorded, kept and ended the same way for every type of agent.
 
 The work of a turn adds to a draft of the conversation, which replaces the remembered one in one
-step, so that nobody ever sees a tool call without its result:
+step, so that no reader ever sees a tool call without its result:
 
 * a finished turn leaves all its messages;
 * a cancelled turn leaves what was said and done so far, and a note in place of the answer, so that

@@ -22,8 +22,8 @@ _NAME = (
 def schema(card_type: CardType | None = None, *, body: bool = False) -> JsonObject:
     """Describe cards as JSON Schema, draft 2020-12.
 
-    It says all that one file can tell without its neighbours: names of other cards, of servers
-    and of files are checked when the set is loaded.
+    It covers what can be checked in one file: names of other cards, of servers and of files
+    are checked when the set is loaded.
 
     Args:
         card_type: The type to describe; None describes every type, keyed on `type`, where a card

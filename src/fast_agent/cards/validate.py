@@ -340,7 +340,7 @@ def _instruction(
         )
         return body
     text = _TEXT(value, ("instruction",), findings)
-    # As in a body: a block of YAML (`|`) ends with a line break, and nobody means it.
+    # As in a body: a block of YAML (`|`) ends with a line break that is not meant.
     return None if text is INVALID else cast("str", text).rstrip("\n")
 
 

@@ -257,7 +257,7 @@ def _servers(
         return layers[-1].place(keys, key=key)
 
     for name, values in given.items():
-        complete = not _told_already(problems, place(("mcp", "servers", name)))
+        complete = not _is_reported(problems, place(("mcp", "servers", name)))
         server, wrong = make_server(name, values, place, complete=complete)
         problems.extend(wrong)
         if server is not None:
@@ -268,7 +268,7 @@ def _servers(
     return MappingProxyType(servers)
 
 
-def _told_already(problems: Sequence[Diagnostic], place: Place) -> bool:
+def _is_reported(problems: Sequence[Diagnostic], place: Place) -> bool:
     """Whether a problem inside a place was reported before."""
     return place.span is not None and any(
         problem.path == place.path

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Severity
 
 NOWHERE = Span(Position(0, 0), Position(0, 0))
-"""Stands for the place in the card that names the function, until that is known."""
+"""Replaced by the place in the card that names the function, until that is known."""
 
 
 def function_error(

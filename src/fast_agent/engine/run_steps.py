@@ -70,8 +70,8 @@ class DurableSteps(PlacedSteps):
         fault: Called at the boundaries of steps with their name and the step's place, for tests
             that kill the process there; None calls nothing.
         parts: The pieces its questions are made of; None creates them.
-        is_shielded: Whether the run is cancelled through `close` alone, so that it can tell the end
-            of its process from its own decisions.
+        is_shielded: Whether the run is cancelled through `close` alone, which distinguishes
+            the end of its process from its own decisions.
 
     Attributes:
         answered: How many steps were answered from the store.

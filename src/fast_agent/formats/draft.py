@@ -269,8 +269,8 @@ def card_model(name: str, effort: str | None = None) -> CardModel:
         The model.
     """
     if name.lower() in _NO_CHOICE:
-        told = f"`{name}` leaves the model to the configuration, as a card without `model` does"
-        return CardModel(None, note=told, has_effort=effort is None)
+        note = f"`{name}` leaves the model to the configuration, as a card without `model` does"
+        return CardModel(None, note=note, has_effort=effort is None)
     level = None if effort is None else _EFFORT_WORDS.get(effort, effort)
     for spec in _spellings(name):
         if level is not None and level in EFFORTS and _is_known(f"{spec}.{level}"):

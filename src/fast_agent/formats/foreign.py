@@ -280,16 +280,16 @@ def _number(text: str) -> float | int | None:
 
 def unaccounted(file: ForeignFile) -> list[Keys]:
     """Return the places of values that an import said nothing about; it should be none."""
-    told = {*file.mapped, *(note.keys for note in file.notes if note.keys)}
-    return list(_untold(file.values, (), told))
+    named = {*file.mapped, *(note.keys for note in file.notes if note.keys)}
+    return list(_unnamed(file.values, (), named))
 
 
-def _untold(values: JsonObject, keys: Keys, told: set[Keys]) -> Iterator[Keys]:
+def _unnamed(values: JsonObject, keys: Keys, named: set[Keys]) -> Iterator[Keys]:
     for key, value in values.items():
         place = (*keys, key)
-        if place in told or value is None:
+        if place in named or value is None:
             continue
-        if isinstance(value, Mapping) and any(one[: len(place)] == place for one in told):
-            yield from _untold(value, place, told)
+        if isinstance(value, Mapping) and any(one[: len(place)] == place for one in named):
+            yield from _unnamed(value, place, named)
         elif not (isinstance(value, Mapping) and not value):
             yield place

@@ -185,7 +185,7 @@ def model_question(parts: Parts, model: str, request: ModelRequest) -> dict[str,
         "tools": parts.digest_of(request.tools, _tools_to_json),
         "messages": parts.digest_of_conversation(request.messages),
     }
-    params = _params_told(request.params)
+    params = _given_params(request.params)
     if params:
         asked["params"] = params
     shape = request.output_schema
@@ -256,7 +256,7 @@ def _tools_to_json(tools: Sequence[ToolSpec]) -> JsonValue:
     return [tool_to_json(tool) for tool in tools]
 
 
-def _params_told(params: RequestParams) -> dict[str, JsonValue]:
+def _given_params(params: RequestParams) -> dict[str, JsonValue]:
     """Return the parameters sent to a model; those of the loop itself are not."""
     return {
         item.name: value

@@ -393,7 +393,7 @@ def _shared(headings: Collection[str]) -> frozenset[str]:
 
 
 def _telling(section: Section, shared: frozenset[str]) -> int:
-    """Count the words of a heading that tell it from others: `The shell` is about one thing."""
+    """Count the words that distinguish a heading from others: `The shell` is about one thing."""
     names = _names(section.title)
     return sum(name not in _COMMON and name not in shared for name in names) or len(names)
 

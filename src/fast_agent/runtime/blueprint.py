@@ -76,7 +76,7 @@ class Blueprint(Protocol):
             messages: What its history starts with; None is the card's own `messages`.
             shared: It is the shared instance of the card. Such a workflow works with
                 the shared instances of its members, any other with clones of them.
-            turn: Where its turns stand unless they are told otherwise; None is the runtime's own
+            turn: Where its turns stand unless a caller says otherwise; None is the runtime's own
                 conversation.
 
         Raises:
@@ -260,7 +260,7 @@ class LlmBlueprint:
     def _known_window(self) -> int | None:
         """Return how many tokens the model has room for, or None; the first time looks it up.
 
-        None as well where a user was told at the start what fills it.
+        None as well where a user saw at the start what fills it.
         """
         if self._is_reported:
             return None

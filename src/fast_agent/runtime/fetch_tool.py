@@ -1,6 +1,6 @@
 """The tool `fetch`: a page of the web as Markdown.
 
-The model chooses the address, and may do so because a page told it to. Public addresses only,
+The model chooses the address, and may do so because a page asked it to. Public addresses only,
 therefore, also where a redirect or a name leads; for this machine or a private network a person is
 asked.
 """

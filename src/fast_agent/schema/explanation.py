@@ -361,7 +361,7 @@ class Invalid:
 
 
 INVALID: Final = Invalid()
-"""Stands for a value that was reported and has no meaning."""
+"""The result for a value that was reported and has no meaning."""
 
 
 class Expanded(str):

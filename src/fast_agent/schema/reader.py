@@ -62,7 +62,7 @@ Read: TypeAlias = "Callable[[Any, Keys, Findings], Any]"
 """Reads a value of one kind."""
 
 ABSENT: Final = object()
-"""Stands for a value that counts as not given."""
+"""The result for a value that counts as not given."""
 
 
 class Form(Protocol):

@@ -233,7 +233,7 @@ def acting_fields(skill: Path) -> Mapping[str, JsonValue]:
         skill: Its directory.
 
     Returns:
-        Those there are. None of a file that is not plain YAML: nobody could tell what was approved.
+        Those there are. None of a file that is not plain YAML: what was approved would be unclear.
     """
     try:
         text = decode(read_confined(skill, SKILL_FILE, _MAX_HEAD).data)

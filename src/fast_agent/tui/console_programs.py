@@ -115,7 +115,7 @@ class OtherPrograms:
         from fast_agent.tui.user_shell import UserShell, needs_terminal
 
         console = self._console
-        is_told = not line.startswith("!!")
+        is_shared = not line.startswith("!!")
         command = line.lstrip("!").strip()
         if not command:
             return
@@ -140,7 +140,7 @@ class OtherPrograms:
             console.note(f"`!` runs in {shell.directory} from now on")
         if scope.cancelled_caught:
             console.scroll.add_lines([console.theme.warning("stopped")])
-        elif is_told:
+        elif is_shared:
             self._output += f"$ {command}\n{output}\n"
             console.note("the next message includes this; `!!` does not")
 

@@ -19,7 +19,7 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
     Returns:
         One line; empty where there is nothing worth a line.
     """
-    if _is_told_elsewhere(kind, facts):
+    if _is_shown_elsewhere(kind, facts):
         return ""
     match kind:
         case "step":
@@ -51,7 +51,7 @@ def step_title(facts: JsonObject) -> str:
     return f"{_number(facts)} {facts.get('agent')}"
 
 
-def _is_told_elsewhere(kind: str, facts: JsonObject) -> bool:
+def _is_shown_elsewhere(kind: str, facts: JsonObject) -> bool:
     """A failed branch is a warning or its turn's error; a started task is reported when it ends."""
     failed = kind == "branch" and "error" in facts
     return failed or (kind == "task" and facts.get("status") == "started")

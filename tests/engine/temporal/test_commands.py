@@ -136,7 +136,7 @@ def test_workers_and_the_server_are_killed_and_no_answered_request_is_repeated(
 
 
 @pytest.mark.spec("TEMPORAL-15")
-def test_a_worker_that_is_told_to_end_lets_its_steps_finish(tmp_path: Path) -> None:
+def test_a_worker_that_is_asked_to_end_lets_its_steps_finish(tmp_path: Path) -> None:
     with TemporalServer(in_memory=True) as server, ModelServer(seconds=2.0) as models:
         world = ClusterWorld(tmp_path, models.url, 4, server)
         with world.worker() as first:

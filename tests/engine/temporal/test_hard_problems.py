@@ -62,7 +62,7 @@ async def test_a_time_out_around_a_step_ends_the_child_and_not_the_loop(
 
 
 @pytest.mark.spec("TEMPORAL-2")
-async def test_a_cancelled_run_ends_as_cancelled_and_its_steps_are_told(
+async def test_a_cancelled_run_ends_as_cancelled_and_its_steps_are_reported(
     tmp_path: Path, server: TemporalServer
 ) -> None:
     """A cancelled activity is an error with a cause, which agents would report as a failure."""

@@ -116,7 +116,7 @@ def test_what_is_wrong_is_placed(tmp_path: Path, text: str, line: int, told: str
     assert problem.span.start.line in {line, line + 1}
 
 
-def test_every_problem_is_told(tmp_path: Path) -> None:
+def test_every_problem_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"(?m)\(and 1 more\)$") as caught:
         book(tmp_path, "steps:\n  - {}\n  - {fail: a, text: b}\n")
     assert len(caught.value.diagnostics) == 2

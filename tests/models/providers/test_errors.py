@@ -74,7 +74,7 @@ async def test_404_names_the_model_and_the_address(start_wire: StartWire) -> Non
 
 
 @pytest.mark.spec("MODEL-15")
-async def test_rate_limit_waits_as_long_as_it_is_told(start_wire: StartWire) -> None:
+async def test_rate_limit_waits_as_long_as_it_is_asked(start_wire: StartWire) -> None:
     limited = Wired.error(429, "slow down", retry_after="7")
     asked = ask_of(start_wire, limited, limited, Wired.answer(content="ok"))
     assert (await asked.model.request(HELLO)).message.text == "ok"

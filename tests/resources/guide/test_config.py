@@ -128,7 +128,7 @@ def test_a_section_needs_a_docroot(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("GUIDE-33")
-def test_a_wrong_section_is_told_at_its_place(tmp_path: Path) -> None:
+def test_a_wrong_section_is_reported_at_its_place(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -252,7 +252,7 @@ def test_wrong_files(tmp_path: Path, text: str, code: str, message: str) -> None
     assert str(tmp_path) not in str(found)
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     text = """\
 categories: { 'a*': { dir: .. }, b: { patterns: [/x, '**'] } }
 collections: { c: { members: [zz, yy] }, d: { members: [d] } }
@@ -291,7 +291,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         load_guide(tmp_path / "nothing")
 
 
-def test_a_missing_directory_is_told_with_the_name_that_was_meant(tmp_path: Path) -> None:
+def test_a_missing_directory_is_reported_with_the_name_that_was_meant(tmp_path: Path) -> None:
     write(tmp_path, {"guides/a.md": "a"})
     (tmp_path / "linked").symlink_to(tmp_path / "guides")
     config = guide(
@@ -305,7 +305,7 @@ def test_a_missing_directory_is_told_with_the_name_that_was_meant(tmp_path: Path
     ]
 
 
-def test_members_that_fit_nothing_are_told(tmp_path: Path) -> None:
+def test_members_that_fit_nothing_are_reported(tmp_path: Path) -> None:
     config = guide(
         write(tmp_path, {"a/install.md": "", "b/.hidden": ""}),
         "categories: { a: {}, b: {} }\ncollections: { c: { members: [a/instal.md, 'a/*.txt'] } }\n",

@@ -97,7 +97,7 @@ def test_lists_the_head_and_the_manifest_of_every_skill(root: Path) -> None:
     assert [one.template for one in provider.templates()] == ["skill://{name}/{+path}"]
 
 
-def test_a_closed_root_is_told_and_nothing_else_is_lost(root: Path, tmp_path: Path) -> None:
+def test_a_closed_root_is_reported_and_nothing_else_is_lost(root: Path, tmp_path: Path) -> None:
     provider, problems = serve(tmp_path / "missing", root)
     assert [one.code for one in problems] == ["FA766"]
     assert len(listed(provider)) == 5
@@ -288,7 +288,7 @@ def test_a_large_file_is_in_the_manifest_and_not_read(root: Path) -> None:
         read(provider, "skill://code-review/big.bin")
 
 
-def test_a_file_that_may_not_be_read_is_told_in_its_place(
+def test_a_file_that_may_not_be_read_is_reported_in_its_place(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "code-review/closed.md").write_bytes(b"closed")
@@ -314,7 +314,7 @@ def test_a_file_that_may_not_be_read_is_told_in_its_place(
         read(provider, "skill://code-review/closed.md")
 
 
-def test_a_folder_that_may_not_be_listed_is_told(
+def test_a_folder_that_may_not_be_listed_is_reported(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = skill_files.open_root

@@ -232,7 +232,7 @@ def test_a_root_without_end_is_not_searched(tmp_path: Path) -> None:
     assert codes(problems) == ["FA766"]
 
 
-def test_folders_nested_too_deep_are_told(tmp_path: Path) -> None:
+def test_folders_nested_too_deep_are_reported(tmp_path: Path) -> None:
     add(tmp_path, "a/b/c/d")
     provider, problems = serve(tmp_path, limits=SkillLimits(core=Limits(tree_depth=2)))
     assert paths(provider) == []
@@ -248,7 +248,7 @@ def test_paths_too_long_for_a_uri_are_left_out(tmp_path: Path) -> None:
     assert list(provider.skills.skills[0].files) == ["SKILL.md"]
 
 
-def test_problems_are_told_once(tmp_path: Path) -> None:
+def test_problems_are_reported_once(tmp_path: Path) -> None:
     add(tmp_path, "folder", "own")
     provider, problems = serve(tmp_path)
     add(tmp_path, "more")

@@ -103,7 +103,7 @@ def test_an_ambiguous_name_lists_the_candidates(root: Path) -> None:
         "skill://",
     ],
 )
-def test_an_unknown_skill_is_told_with_what_there_is(root: Path, name: str) -> None:
+def test_an_unknown_skill_is_reported_with_what_there_is(root: Path, name: str) -> None:
     answer = call(tools(root)["load_skill"], name=name)
     assert answer.is_error
     assert str(root) not in text(answer)
@@ -111,7 +111,7 @@ def test_an_unknown_skill_is_told_with_what_there_is(root: Path, name: str) -> N
         assert "`code-review`" in text(answer)
 
 
-def test_wrong_arguments_are_told(root: Path) -> None:
+def test_wrong_arguments_are_reported(root: Path) -> None:
     for tool in tools(root).values():
         assert tool.call({}).is_error
         assert tool.call({"name": 7, "path": []}).is_error

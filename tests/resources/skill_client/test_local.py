@@ -67,7 +67,9 @@ async def test_skills_of_other_programs_load_without_a_word(
     assert caplog.text == ""
 
 
-async def test_what_is_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_left_out_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (write_skill(tmp_path, "broken") / "SKILL.md").write_text("no frontmatter")
     folder = write_skill(tmp_path, "linked")
     (folder / "key").symlink_to("/etc/hostname")
@@ -94,7 +96,7 @@ async def test_a_skill_that_went_away_is_an_error(tmp_path: Path) -> None:
         await catalog.load("plan")
 
 
-def test_a_card_whose_directory_is_missing_is_told_where(tmp_path: Path) -> None:
+def test_a_card_whose_directory_is_missing_is_reported_where(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "file").write_text("")
     card = tmp_path / "a.md"

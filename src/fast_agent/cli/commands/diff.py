@@ -236,7 +236,7 @@ def _card_facts(card: Card) -> dict[str, JsonValue]:
 
 
 def _effects(name: str, cards: Sequence[Card]) -> tuple[Effect, ...]:
-    """Work out what cards would do besides talking, as if a found project had them."""
+    """Work out what cards would do beyond talking, as if a found project had them."""
     from fast_agent.models.spec import parse_model_spec
     from fast_agent.trust.context import Given
     from fast_agent.trust.survey import Surveyed, survey

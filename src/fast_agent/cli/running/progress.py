@@ -202,19 +202,19 @@ class BatchProgress:
         part = counts.ended / counts.total if counts.total else 1.0
         full = int(part * _BAR)
         rate = (counts.ended - (self._before or 0)) / max(now - self._began, 0.001)
-        told = [
+        facts = [
             f"{'█' * full}{'░' * (_BAR - full)} {counts.ended:,}/{counts.total:,}",
             f"{rate:.1f}/s",
         ]
         if rate > 0:
-            told.append(f"{_duration((counts.total - counts.ended) / rate)} left")
+            facts.append(f"{_duration((counts.total - counts.ended) / rate)} left")
         if requests is not None:
-            told.append(f"{requests.tokens:,} tokens")
+            facts.append(f"{requests.tokens:,} tokens")
             if requests.nanodollars:
-                told.append(f"${requests.nanodollars / 1e9:.4f}")
+                facts.append(f"${requests.nanodollars / 1e9:.4f}")
         if counts.failed:
-            told.append(f"{counts.failed:,} failed")
-        return " · ".join(told)
+            facts.append(f"{counts.failed:,} failed")
+        return " · ".join(facts)
 
 
 def _duration(seconds: float) -> str:

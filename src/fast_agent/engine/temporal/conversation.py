@@ -161,7 +161,7 @@ class TemporalCarrier:
     async def _said(
         self, life: TurnLife, view: TurnView, history: History, given: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return what a turn said; where the workflow remembers otherwise, it is told first."""
+        """Return what a turn said; a workflow that remembers otherwise is updated first."""
         attempt = 0
         while True:
             carried = await self._conversation(life)

@@ -287,7 +287,7 @@ def _pull_file(source: str, wanted: str | None, target: Path, progress: Progress
 
 
 def _keep(
-    blocks: Iterable[bytes], target: Path, wanted: str | None, tell: Callable[[int], None]
+    blocks: Iterable[bytes], target: Path, wanted: str | None, report: Callable[[int], None]
 ) -> Pulled:
     """Write blocks to a file next to the target, check them, and rename it to the target."""
     directory = _made(target.parent)
@@ -303,7 +303,7 @@ def _keep(
                 file.write(block)
                 digest.update(block)
                 done += len(block)
-                tell(done)
+                report(done)
             file.flush()
             os.fsync(file.fileno())
         if done == 0:

@@ -134,7 +134,7 @@ def heard_text(messages: Sequence[Message]) -> str:
             hint="add a user message",
         )
     if last.tool_results:
-        # A user who speaks after interrupted calls is heard, not the results of those calls.
+        # What a user says after interrupted calls counts, not the results of those calls.
         if last.content:
             return last.text
         return "\n".join([one.text or _described(one) for one in last.tool_results])

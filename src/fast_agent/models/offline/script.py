@@ -393,7 +393,7 @@ class ScriptedModel:
         raise ModelError(
             f"{self._script.label}: {name} expects {word} `{shortened(pattern, _SHOWN)}`, "
             f"but was asked `{shortened(heard, _SHOWN)}`",
-            hint="mend the script, or what the agent is sent",
+            hint="correct the script, or what the agent is sent",
         )
 
 

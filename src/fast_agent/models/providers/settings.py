@@ -2,7 +2,7 @@
 
 The library knows of each model which efforts, sampling parameters and server tools it takes, and
 drops or changes the others silently or with a warning of its own. Here they are left out before,
-and the user is told.
+and the user is notified.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class SettingsReader:
         settings = ModelSettings(framing_announcement="never")  # the card alone is the prompt
         client = getattr(self._model, "client", None)
         if "max_retries" not in self._ignored and getattr(client, "max_retries", None) != 0:
-            settings["max_retries"] = 0  # a client without such a switch is told each time
+            settings["max_retries"] = 0  # a client without such a switch gets it with each request
         if effort is not None:
             self._put_effort(settings, effort, notes)
         self._put_params(settings, params, effort, notes)

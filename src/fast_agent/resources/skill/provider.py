@@ -307,7 +307,7 @@ class SkillProvider:
         return self._refused is None or self._refused != self._refused_state()
 
     def _refused_state(self) -> tuple[FileStamp | None, ...] | None:
-        """Return the state of each file of the skills left out; None if it is too young to tell."""
+        """Return the state of each file of the skills left out; None if too recent to compare."""
         states = [
             root.folder.stamp(listing.prefix + name)
             for root, folder in self._set.refused
