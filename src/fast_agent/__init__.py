@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import ChildHistory
     from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
+    from fast_agent.cards.request_params import RequestParams
     from fast_agent.commands.completion import complete
     from fast_agent.commands.controller import ConversationController
     from fast_agent.commands.table import is_command, run_command
@@ -112,6 +113,7 @@ __all__ = [
     "Prompt",
     "Recorder",
     "Replayer",
+    "RequestParams",
     "ResourceError",
     "ResourceService",
     "RunError",
@@ -179,6 +181,7 @@ _HOMES = {
     "ModelRequested": "fast_agent.agents.events",
     "Origin": "fast_agent.agents.events",
     "Replayer": "fast_agent.recording.replayer",
+    "RequestParams": "fast_agent.cards.request_params",
     "Prompt": "fast_agent.messages.prompt",
     "Recorder": "fast_agent.recording.recorder",
     "ResourceError": "fast_agent.errors",

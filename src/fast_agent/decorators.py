@@ -177,7 +177,7 @@ def agent(
         self: The program.
         name: Its name, unique in the program.
         instruction: Its system prompt; placeholders are filled when a turn needs it.
-        **fields: The other fields of the type, as `AgentFields` describes them.
+        **fields: The other fields of the type: see `fast_agent.agent_fields.AgentFields`.
 
     Raises:
         CardError: A field is wrong or missing, or the name is taken.
@@ -197,7 +197,7 @@ def smart(
         self: The program.
         name: Its name, unique in the program.
         instruction: What is put below the packaged system prompt.
-        **fields: The other fields of the type, as `AgentFields` describes them.
+        **fields: The other fields of the type: see `fast_agent.agent_fields.AgentFields`.
 
     Raises:
         CardError: A field is wrong or missing, or the name is taken.
@@ -217,7 +217,7 @@ def chain(
         self: The program.
         name: Its name, unique in the program.
         instruction: What it is for; no model is given it.
-        **fields: The other fields of the type, as `ChainFields` describes them.
+        **fields: The other fields of the type: see `fast_agent.agent_fields.ChainFields`.
 
     Raises:
         CardError: A field is wrong or missing, or the name is taken.
@@ -237,7 +237,7 @@ def parallel(
         self: The program.
         name: Its name, unique in the program.
         instruction: What it is for; no model is given it.
-        **fields: The other fields of the type, as `ParallelFields` describes them.
+        **fields: The other fields of the type: see `fast_agent.agent_fields.ParallelFields`.
 
     Raises:
         CardError: A field is wrong or missing, or the name is taken.
@@ -257,7 +257,8 @@ def evaluator_optimizer(
         self: The program.
         name: Its name, unique in the program.
         instruction: What it is for; no model is given it.
-        **fields: The other fields of the type, as `EvaluatorOptimizerFields` describes them.
+        **fields: The other fields of the type: see
+            `fast_agent.agent_fields.EvaluatorOptimizerFields`.
 
     Raises:
         CardError: A field is wrong or missing, or the name is taken.
@@ -277,7 +278,7 @@ def router(
         self: The program.
         name: Its name, unique in the program.
         instruction: How to choose.
-        **fields: The other fields of the type, as `RouterFields` describes them.
+        **fields: The other fields of the type: see `fast_agent.agent_fields.RouterFields`.
 
     Raises:
         CardError: A field is wrong or missing, or the name is taken.
@@ -297,7 +298,7 @@ def orchestrator(
         self: The program.
         name: Its name, unique in the program.
         instruction: What is to be heeded in planning.
-        **fields: The other fields of the type, as `OrchestratorFields` describes them.
+        **fields: The other fields of the type: see `fast_agent.agent_fields.OrchestratorFields`.
 
     Raises:
         CardError: A field is wrong or missing, or the name is taken.
@@ -317,7 +318,8 @@ def iterative_planner(
         self: The program.
         name: Its name, unique in the program.
         instruction: What is to be heeded in planning.
-        **fields: The other fields of the type, as `IterativePlannerFields` describes them.
+        **fields: The other fields of the type: see
+            `fast_agent.agent_fields.IterativePlannerFields`.
 
     Raises:
         CardError: A field is wrong or missing, or the name is taken.
@@ -337,7 +339,7 @@ def maker(
         self: The program.
         name: Its name, unique in the program.
         instruction: What it is for; no model is given it.
-        **fields: The other fields of the type, as `MakerFields` describes them.
+        **fields: The other fields of the type: see `fast_agent.agent_fields.MakerFields`.
 
     Raises:
         CardError: A field is wrong or missing, or the name is taken.
