@@ -8,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from fast_agent.engine.run_store import NewRun, RunStore
+from fast_agent.engine.run_rows import NewRun
+from fast_agent.engine.run_store import RunStore
 
 STEP = (
     "INSERT INTO step SELECT ?,?,?,?,?,?,?,?,?,?,?,?,1 WHERE (SELECT fence FROM run WHERE id=?)=?"

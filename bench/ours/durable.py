@@ -17,8 +17,9 @@ from fast_agent.cards.request_params import RequestParams
 from fast_agent.engine.batch import Batch
 from fast_agent.engine.engine import RunAnswer
 from fast_agent.engine.model_requests import ModelRequests
+from fast_agent.engine.run_rows import NewRun
 from fast_agent.engine.run_steps import DurableSteps
-from fast_agent.engine.run_store import NewRun, RunStore
+from fast_agent.engine.run_store import RunStore
 from fast_agent.steps.parts import StepRedactor
 from fast_agent.steps.steps import Codec, Step, entered
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fast_agent.agent_app import AgentApp
-    from fast_agent.engine.run_store import RunRow
+    from fast_agent.engine.run_rows import RunRow
     from fast_agent.steps.steps import Steps
     from fast_agent.text.json_value import JsonValue
 

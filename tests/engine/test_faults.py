@@ -29,8 +29,9 @@ from tests.patience import wait_until
 
 from fast_agent.engine.batch import Batch
 from fast_agent.engine.model_requests import ModelRequests
+from fast_agent.engine.run_rows import DONE, FAILED, NewRun
 from fast_agent.engine.run_steps import DurableSteps
-from fast_agent.engine.run_store import DONE, FAILED, FullDiskError, NewRun, RunStore, StoreError
+from fast_agent.engine.run_store import FullDiskError, RunStore, StoreError
 from fast_agent.steps.parts import StepRedactor
 from fast_agent.steps.steps import Codec, Key, Step, entered
 
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.engine.engine import RunAnswer
-    from fast_agent.engine.run_store import RunRow, RunState
+    from fast_agent.engine.run_rows import RunRow
+    from fast_agent.engine.engine import RunState
     from fast_agent.steps.steps import Steps
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from fast_agent.engine.engine import RunAnswer
     from fast_agent.engine.model_requests import ModelRequests
-    from fast_agent.engine.run_store import RunRow, RunStore
+    from fast_agent.engine.run_rows import RunRow
+    from fast_agent.engine.run_store import RunStore
     from fast_agent.steps.parts import StepRedactor
     from fast_agent.steps.steps import Key, Steps
     from fast_agent.text.json_value import JsonValue

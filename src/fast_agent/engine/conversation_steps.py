@@ -16,16 +16,9 @@ from uuid import uuid4
 
 from anyio.to_thread import run_sync
 
+from fast_agent.engine.run_rows import BEGUN, DONE, RunRow
 from fast_agent.engine.run_steps import DurableSteps
-from fast_agent.engine.run_store import (
-    BEGUN,
-    DONE,
-    IN_MEMORY,
-    RunRow,
-    RunStore,
-    StoreError,
-    new_run,
-)
+from fast_agent.engine.run_store import IN_MEMORY, RunStore, StoreError, new_run
 from fast_agent.errors import SessionError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.sessions.session import Interrupted
@@ -36,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from fast_agent.engine.run_store import StepRow
+    from fast_agent.engine.run_rows import StepRow
     from fast_agent.messages.message import Message
     from fast_agent.sessions.log import StepRecords
     from fast_agent.steps.parts import StepRedactor

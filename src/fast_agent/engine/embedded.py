@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, cast
 from anyio import sleep
 
 from fast_agent.engine.engine import ENDED, RunEvent, RunFacts, RunFilter, StepFacts
-from fast_agent.engine.run_store import CANCELLED, DONE, FAILED, RunStore
+from fast_agent.engine.run_rows import CANCELLED, DONE, FAILED
+from fast_agent.engine.run_store import RunStore
 from fast_agent.errors import RunError, os_reason
 from fast_agent.recording.cassette import Cassette, Entry, Failure
 from fast_agent.steps.steps import TURN_SEPARATOR, Key
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.engine.engine import StepState
-    from fast_agent.engine.run_store import RunRow, StepRow
+    from fast_agent.engine.run_rows import RunRow, StepRow
     from fast_agent.text.json_value import JsonValue
 
 POLL_SECONDS: Final = 0.2

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from anyio import Event, move_on_after
 
+from fast_agent.engine.run_rows import NOTHING_SPENT
 from fast_agent.engine.run_steps import PausedError
-from fast_agent.engine.run_store import NOTHING_SPENT
 from fast_agent.errors import ModelError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
 
-    from fast_agent.engine.run_store import Spent
+    from fast_agent.engine.run_rows import Spent
     from fast_agent.steps.steps import Work
     from fast_agent.text.json_value import JsonValue
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 from anyio import CancelScope, Event, move_on_after, sleep
 from anyio.lowlevel import checkpoint
 
-from fast_agent.engine.run_store import BEGUN, CANCELLED, DONE, FAILED, StoreError
+from fast_agent.engine.run_rows import BEGUN, CANCELLED, DONE, FAILED
+from fast_agent.engine.run_store import StoreError
 from fast_agent.errors import FastAgentError, RunError, ToolError
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import difference, raised
@@ -18,7 +19,8 @@ from fast_agent.steps.steps import Key, NullSteps, PlacedSteps, Places
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from fast_agent.engine.run_store import RunRow, RunStore, StepRow, StepStore
+    from fast_agent.engine.run_rows import RunRow, StepRow, StepStore
+    from fast_agent.engine.run_store import RunStore
     from fast_agent.steps.parts import Parts, StepRedactor
     from fast_agent.steps.steps import Codec, Kind, Step, Work
     from fast_agent.text.json_value import JsonValue

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from fast_agent.engine.batch_input import Item
     from fast_agent.engine.engine import RunAnswer
     from fast_agent.engine.model_requests import ModelRequests
-    from fast_agent.engine.run_store import RunRow, RunStore
+    from fast_agent.engine.run_rows import RunRow
+    from fast_agent.engine.run_store import RunStore
     from fast_agent.engine.temporal.runs import RunResult
     from fast_agent.steps.parts import StepRedactor
     from fast_agent.steps.steps import Steps
@@ -261,8 +262,8 @@ class BatchCommand(CardOptions):
         """Queue the items, run those that are not answered, and write all rows."""
         from fast_agent.engine.batch_output import rows, write_rows
         from fast_agent.engine.model_requests import ModelRequests
+        from fast_agent.engine.run_rows import NewRun
         from fast_agent.engine.run_steps import PausedError
-        from fast_agent.engine.run_store import NewRun
         from fast_agent.steps.parts import StepRedactor
 
         agent = self._answering(program)
