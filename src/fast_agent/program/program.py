@@ -19,10 +19,10 @@ from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, user_home, working_directory
 from fast_agent.diagnostics.rules import FULL_WINDOW
 from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
+from fast_agent.program.card_reading import RootReader
 from fast_agent.program.configuration import Configuration
 from fast_agent.program.program_secrets import ProgramSecrets, SecretSources
 from fast_agent.registry.admission import Admission
-from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.expected import shared_options
 from fast_agent.registry.registry import CODE, Registry
 from fast_agent.registry.reload import Reloader
@@ -30,7 +30,6 @@ from fast_agent.runtime.card_probes import card_probes
 from fast_agent.steps.steps import NULL_STEPS, start_at
 from fast_agent.telemetry import is_wanted
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
-from fast_agent.trust.origin import end_of, own_place, remote_root, root_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
     from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
     from fast_agent.cards.card import Card
-    from fast_agent.cards.card_load import Fetched
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.config.settings import Settings
@@ -58,7 +56,6 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Human
     from fast_agent.trust.approvals import Approvals
     from fast_agent.trust.context import Given
-    from fast_agent.trust.grant import Grant
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +124,9 @@ class Program:
         self.admission = Admission(
             self.gate, self._environ, self._cwd, self._providers_of, self._given
         )
-        self._read: dict[str, CardRoot] = {}
+        self._roots = RootReader(
+            self._cwd, self._environ, self.gate, self.configuration.agents_in_place
+        )
         self._reconsidering = Lock()
         self._model: str | None = None
         self._reported: set[str] = set()
@@ -263,7 +262,7 @@ class Program:
             optional=optional,
             receiver=receiver,
         )
-        self._read = {}
+        self._roots.forget()
         try:
             reloader = self._reloader
         except ConfigError as error:
@@ -280,10 +279,10 @@ class Program:
         try:
             return reloader.load(
                 roots,
-                tools={self._reader.key(path) for path in tools},
+                tools={self._roots.key(path) for path in tools},
                 servers=tuple(servers),
                 receiver=receiver,
-                both={self._reader.key(path) for path in cards},
+                both={self._roots.key(path) for path in cards},
             )
         except CardError as error:
             # Values of `${NAME}` stand in the report of cards that never came into the set.
@@ -327,37 +326,17 @@ class Program:
         Returns:
             What was read, by what it is known by.
         """
-        key = self._reader.key
-        strange: dict[str, Grant] = {}
-        for path in found:
-            from fast_agent.trust.grant import Grant
-
-            place = own_place(self._cwd / path, self._environ)
-            own = root_of(self._cwd / path)
-            # What a set names outside of its root is a set of its own.
-            inside = root is not None and end_of(self._cwd / path).is_relative_to(root)
-            strange[key(path)] = Grant(root if root is not None and inside else own, place=place)
-        strange = {one: grant for one, grant in strange.items() if not self.gate.owns(grant.root)}
-        for address in filter(_is_address, map(key, (*cards, *tools))):
-            from fast_agent.trust.grant import Grant
-
-            strange[address] = Grant(remote_root(address))
-        wanted = [path for path in (*cards, *tools) if key(path) not in self._read]
-        self._read |= read_roots(
-            self._reader,
-            wanted,
-            multi_card=multi_card,
-            optional={key(path) for path in optional},
-            found=strange,
+        cards, tools = tuple(cards), tuple(tools)
+        roots = self._roots.read(
+            (*cards, *tools), multi_card=multi_card, found=found, root=root, optional=optional
         )
-        roots = {key(path): self._read[key(path)] for path in (*cards, *tools)}
         servers = tuple(servers)
         added = {spec.name: spec.as_option() for spec in self._extra_servers}
         named = [added.get(name, f"--servers {name}") for name in servers]
         self.admission.expected.add(
             roots,
             servers,
-            tools=map(key, tools),
+            tools=map(self._roots.key, tools),
             receiver=receiver,
             shared=shared,
             reaching=(*named, *reaching),
@@ -766,41 +745,6 @@ class Program:
             inputs = partial(card_inputs, workspace=self._cwd)
             self._live_roots = Reloader(self._agents, inputs, self.admission)
         return self._live_roots
-
-    @property
-    def _reader(self) -> CardReader:
-        return CardReader(self._cwd, self._environ, self._fetch, self.configuration.agents_in_place)
-
-    def _fetch(self, address: str) -> Fetched:
-        """Fetch a card from an address a person typed; redirects lead to its host only.
-
-        What came is found, as everything with an address is: only to fetch it was the person's act.
-        """
-        from fast_agent.mcp.web_page import fetch_card
-
-        if self.gate.options.without_found:
-            raise CardError(
-                "a card from a web address counts as found, and `--no-found` loads nothing found",
-                hint="save the card and name the file",
-            )
-        if self.gate.options.passive and not self.gate.options.fetches:
-            raise CardError(
-                "cards from web addresses are not fetched only to be looked at",
-                hint="save the card and name the file",
-            )
-        from fast_agent.trust.grant import origin_of
-
-        place = origin_of(address)
-
-        def check(url: str) -> None:
-            if origin_of(url) != place:
-                raise CardError(f"`{address}` leads to another host, which was not named")
-
-        return fetch_card(address, check)
-
-
-def _is_address(key: str) -> bool:
-    return key.lower().startswith(("http://", "https://"))
 
 
 def _require_asyncio() -> None:
