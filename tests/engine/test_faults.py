@@ -38,9 +38,8 @@ from fast_agent.steps.steps import Codec, Key, Step, entered
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.engine.engine import RunAnswer
+    from fast_agent.engine.engine import RunAnswer, RunState
     from fast_agent.engine.run_rows import RunRow
-    from fast_agent.engine.engine import RunState
     from fast_agent.steps.steps import Steps
 
 

@@ -24,12 +24,15 @@ class _Terminal(logging.StreamHandler[TextIO]):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record; nothing is hidden of what says what waits for an approval."""
         whole = getattr(self.stream, "whole", None) if hasattr(record, "is_whole") else None
-        if callable(whole):
+        if not callable(whole):
+            super().emit(record)
+            return
+        try:
             stream = cast("TextIO", whole())
             stream.write(f"{self.format(record)}\n")
             stream.flush()
-        else:
-            super().emit(record)
+        except Exception:  # noqa: BLE001 - as `StreamHandler`: what is logged stops no turn
+            self.handleError(record)
 
 
 class _OneLine(logging.Formatter):
