@@ -146,6 +146,29 @@ def test_a_card_says_what_is_wrong_and_a_setting_never_shows_the_value(
     assert all(f"`{secret}`" not in said for secret in ("3", "yes", "0", "1", "c", "zz"))
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "hint"),
+    [
+        (Text(), 3, "put it in quotes"),
+        (Text(), ["a"], None),
+        (Flag(), "on", "write `true`"),
+        (Whole(), "3", "leave out the quotes"),
+        (Whole(), 3.0, None),
+        (Number(), "1.5", "leave out the quotes"),
+        (Number(), "many", None),
+        (ListOf(Text()), "a", "put it in brackets: `[…]`"),
+        (ListOf(Text()), 3, None),
+        (OneOf(("red", "green")), "gren", "did you mean `green`?"),
+    ],
+)
+def test_a_setting_gets_a_remedy_without_its_value(
+    kind: Kind, value: Any, hint: str | None
+) -> None:
+    layer = LayerReader(EnvironmentLayer({}), Path("/place"), {})
+    reader(kind, layer)(value, ("field",), layer)
+    assert [one.hint for one in layer.problems] == [hint]
+
+
 def test_an_unknown_key_is_named_with_the_one_that_is_meant() -> None:
     read, messages = as_card(POINT, {"x": 1, "tgas": ["a"]})
     assert (read, messages) == (INVALID, ["`field` has no field `tgas`"])

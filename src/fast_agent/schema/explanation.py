@@ -103,10 +103,11 @@ def explain_text(kind: Text, value: object, path: Keys, findings: Findings) -> I
     if isinstance(value, str):
         message = f"{named(path, findings)} must not be empty"
         return _wrong_value(message, path, findings, "remove it")
-    if isinstance(value, bool | int | float) and findings.rules.reveals:
-        quoted = f'"{findings.written(path)}"'
-        return _wrong_type(expected(kind), value, path, findings, f"write `{quoted}`", quoted)
-    return _wrong_type(expected(kind), value, path, findings)
+    meant = hint = None
+    if isinstance(value, bool | int | float):
+        meant = f'"{findings.written(path)}"' if findings.rules.reveals else None
+        hint = _write(meant) or "put it in quotes"
+    return _wrong_type(expected(kind), value, path, findings, hint, meant)
 
 
 def explain_function(value: object, path: Keys, findings: Findings) -> Invalid:
@@ -126,13 +127,16 @@ def explain_flag(value: object, path: Keys, findings: Findings) -> Invalid:
 
 def explain_number(kind: Whole | Number, value: object, path: Keys, findings: Findings) -> Invalid:
     """Report a value that is not a number of the kind."""
-    meant = None
-    text = _literal(value) if findings.rules.reveals else ""
+    meant = hint = None
+    text = _literal(value)
     if isinstance(kind, Whole):
         meant = text.partition(".")[0] if _WHOLE.fullmatch(text) else None
     elif _NUMBER.fullmatch(text):
         meant = text
-    return _wrong_type(expected(kind), value, path, findings, _write(meant), meant)
+    if meant is not None and not findings.rules.reveals:
+        hint = "leave out the quotes" if meant == value else None
+        meant = None
+    return _wrong_type(expected(kind), value, path, findings, hint or _write(meant), meant)
 
 
 def explain_range(kind: Whole | Number, value: object, path: Keys, findings: Findings) -> Invalid:
@@ -154,13 +158,11 @@ def explain_choice(
 
 def explain_list(kind: ListOf, value: object, path: Keys, findings: Findings) -> Invalid:
     """Report a value that is not a list."""
-    meant = None
-    if (
-        findings.rules.reveals
-        and isinstance(value, str)
-        and _PLAIN_ITEMS.fullmatch(_literal(value))
-    ):
-        meant = f"[{value}]"
+    if isinstance(value, str) and not findings.rules.reveals:
+        hint = "put it in brackets: `[…]`"
+        return _wrong_type(expected(kind), value, path, findings, hint)
+    plain = isinstance(value, str) and _PLAIN_ITEMS.fullmatch(_literal(value))
+    meant = f"[{value}]" if plain else None
     return _wrong_type(expected(kind), value, path, findings, _write(meant), meant)
 
 
