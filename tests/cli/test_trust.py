@@ -413,6 +413,22 @@ def at_terminal(project: Path, answer: str | None, *arguments: str) -> tuple[str
     return shown, code, printed
 
 
+@pytest.mark.usefixtures("card")
+def test_a_no_that_cannot_be_kept_holds_for_the_run(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = project / "home"
+    home.mkdir()
+    monkeypatch.setenv("FAST_AGENT_HOME", str(home))
+    own = tmp_path / "own.md"
+    own.write_text("---\nmodel: passthrough\n---\nHi.\n")
+    shown, code, printed = at_terminal(project, "n", "go", "--card", str(own), "-m", "hello")
+    assert (code, printed) == (0, "hello\n"), shown
+    assert "your no cannot be kept: `" in shown
+    assert "is not your own home: you will be asked again" in " ".join(shown.split())
+    assert list(home.iterdir()) == []
+
+
 @pytest.mark.spec("TR-M1.2")
 def test_earlier_approvals_are_listed_and_revoked(run: Run, card: Path, tmp_path: Path) -> None:
     from fast_agent.cards.load import load_cards

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import cached_property
 from operator import is_
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.home import CONFIG_NAMES
+from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
 from fast_agent.trust.origin import home_fault
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from fast_agent.trust.policy import Policy
     from fast_agent.trust.question import Asker, Reply
     from fast_agent.trust.server_tools import ServerTools
+
+log = logging.getLogger(__name__)
 
 _NOTHING: Final[frozenset[Effect]] = frozenset()
 
@@ -71,6 +75,7 @@ class Gate:
         self._policy: Policy | None = None
         self._once: set[str] = set()
         self._asked: set[Path] = set()
+        self._declined: set[str] = set()
         self._allowed: dict[Path, tuple[tuple[object, ...], frozenset[Effect]]] = {}
 
     def home_lines(self) -> Iterator[str]:
@@ -238,7 +243,7 @@ class Gate:
 
     def can_ask(self, found: FoundSet) -> bool:
         """Return whether an answer of the person could let more of a set act."""
-        if not self._may_ask(self.approvals.standing(found)):
+        if not self._may_ask(found, self.approvals.standing(found)):
             return False
         allowed = self.allowed(found)
         missing = (one for one in found.effects if one not in allowed and not self._is_closed(one))
@@ -246,16 +251,23 @@ class Gate:
 
     def was_declined_now(self, found: FoundSet) -> bool:
         """Return whether the person was asked about a set in this process, and said no."""
-        return found.root in self._asked and self.approvals.standing(found).state == "declined"
+        if found.root not in self._asked:
+            return False
+        return found.digest in self._declined or self.approvals.standing(found).state == "declined"
 
     def answer(self, found: FoundSet, reply: Reply) -> None:
-        """Take the person's answer about a set.
+        """Take the person's answer about a set; a no holds, whether or not it can be kept.
 
         Raises:
-            ConfigError: It is to be kept and cannot be.
+            ConfigError: A yes is to be kept and cannot be.
         """
         if reply == "no":
-            self.approvals.decline(found)
+            self._declined.add(found.digest)
+            try:
+                self.approvals.decline(found)
+            except ConfigError as error:
+                reason = error.message.replace("the approval", "your no")
+                log.warning("%s: you will be asked again", reason)
             return
         if reply == "always":
             self.approvals.approve(found)
@@ -269,13 +281,14 @@ class Gate:
     def _is_closed(self, effect: Effect) -> bool:
         return effect.refusal is not None or self.policy.denies(effect)
 
-    def _may_ask(self, standing: Standing) -> bool:
-        return self.policy.may_ask and standing.state != "declined"
+    def _may_ask(self, found: FoundSet, standing: Standing) -> bool:
+        is_declined = standing.state == "declined" or found.digest in self._declined
+        return self.policy.may_ask and not is_declined
 
     def _ask(self, found: FoundSet, standing: Standing) -> bool:
         ask = self.options.asker
         asker = None if ask is None else ask(self.approvals)
-        if asker is None or not self._may_ask(standing) or found.root in self._asked:
+        if asker is None or not self._may_ask(found, standing) or found.root in self._asked:
             return False
         self._asked.add(found.root)
         reply = asker(found, standing)
