@@ -2,35 +2,22 @@
 
 A command then costs a tenth of a process of its own. Tests of what starting does, and of commands
 that are killed or talked to, start one of their own.
-
-The process reads a command as a line of JSON: directory, arguments, environment, standard input. It
-writes a line with the exit status and what went to standard output and standard error.
 """
 
 from __future__ import annotations
 
 import atexit
 import json
-import os
-import runpy
 import subprocess
 import sys
-import tempfile
-import traceback
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-Command: TypeAlias = "tuple[str, list[str], dict[str, str], str]"
-"""Directory, arguments, environment, standard input."""
-
-WATCH = Path(__file__).parent / "hostile" / "watch" / "sitecustomize.py"
-"""Records what a command does, where its environment asks for that."""
 
 
 def run_forked(
@@ -47,7 +34,7 @@ def run_forked(
     process = _process()
     assert process.stdin is not None
     assert process.stdout is not None
-    asked: Command = str(cwd), [*arguments], dict(environ), stdin
+    asked = [str(cwd), [*arguments], dict(environ), stdin]
     process.stdin.write(f"{json.dumps(asked)}\n")
     process.stdin.flush()
     status, out, err = json.loads(process.stdout.readline())
@@ -73,54 +60,6 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def be(command: Command, given: IO[bytes], out: IO[bytes], err: IO[bytes]) -> NoReturn:
-    """Be one command."""
-    directory, arguments, environ, _ = command
-    os.environ.clear()
-    os.environ.update(environ)
-    os.chdir(directory)
-    for here, descriptor in ((given, 0), (out, 1), (err, 2)):
-        os.dup2(here.fileno(), descriptor)
-    from fast_agent.cli.main import main
-
-    status = 0
-    if "HOSTILE_LOG" in environ:
-        runpy.run_path(str(WATCH))
-    try:
-        main(arguments)
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:  # noqa: BLE001 - the interpreter would do the same
-        traceback.print_exc()
-        status = 1
-    with suppress(ValueError, OSError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(status)
-
-
-def serve() -> None:
-    """Run commands until standard input ends."""
-    for line in sys.stdin:
-        command: Command = json.loads(line)
-        with (
-            tempfile.TemporaryFile() as given,
-            tempfile.TemporaryFile() as out,
-            tempfile.TemporaryFile() as err,
-        ):
-            given.write(command[3].encode())
-            given.seek(0)
-            child = os.fork()
-            if child == 0:
-                be(command, given, out, err)
-            _, ended = os.waitpid(child, 0)
-            texts: list[str] = []
-            for file in (out, err):
-                file.seek(0)
-                texts.append(file.read().decode("utf-8", "replace"))
-        print(json.dumps([os.waitstatus_to_exitcode(ended), *texts]), flush=True)
-
-
 def import_providers() -> None:
     """Import what a command imports when it first asks a model of each provider."""
     from fast_agent.models.providers.classes import ADAPTERS
@@ -133,7 +72,7 @@ def import_providers() -> None:
 
 
 if __name__ == "__main__":
-    from tests.golden.forked_commands import import_shared
+    from tests.golden.forked_commands import import_shared, serve
 
     import_shared()
     import_providers()

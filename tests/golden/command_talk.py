@@ -50,7 +50,8 @@ class CommandTalk:
         process = self._server.process
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps([directory, arguments]).encode() + b"\n")
+        asked = [directory, arguments, self._server.environ, ""]
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
         process.stdin.flush()
         line = process.stdout.readline()
         assert line, f"the commands ended: {self._server.log}"

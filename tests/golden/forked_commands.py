@@ -1,22 +1,29 @@
 """Run commands of `fast-agent`, each in a fork of this process: what they share is imported once.
 
-It reads a directory and the arguments of a command as a line of JSON, and writes a line with the
-exit status and what went to standard output and standard error.
+It reads a command as a line of JSON: directory, arguments, environment, standard input. It writes a
+line with the exit status and what went to standard output and standard error.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import runpy
 import sys
 import tempfile
 import traceback
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, NoReturn, TypeAlias
 
 from fast_agent.cli.main import main
+
+Command: TypeAlias = "tuple[str, list[str], dict[str, str], str]"
+"""Directory, arguments, environment, standard input."""
+
+WATCH = "FORKED_WATCH"
+"""The variable of a command with a file that is run first, to record what the command does."""
 
 _FIRST = ["go", "--model", "passthrough", "--message", "hi", "--session", "--quiet"]
 
@@ -39,12 +46,16 @@ def import_shared() -> None:
                 import_module(name)
 
 
-def run(directory: str, arguments: list[str], out: IO[bytes], err: IO[bytes]) -> NoReturn:
+def run(command: Command, given: IO[bytes], out: IO[bytes], err: IO[bytes]) -> NoReturn:
     """Be one command."""
+    directory, arguments, environ, _ = command
+    os.environ.clear()
+    os.environ.update(environ)
     os.chdir(directory)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for here, descriptor in ((nothing, 0), (out.fileno(), 1), (err.fileno(), 2)):
-        os.dup2(here, descriptor)
+    for here, descriptor in ((given, 0), (out, 1), (err, 2)):
+        os.dup2(here.fileno(), descriptor)
+    if WATCH in environ:
+        runpy.run_path(environ[WATCH])
     status = 0
     try:
         main(arguments)
@@ -53,25 +64,32 @@ def run(directory: str, arguments: list[str], out: IO[bytes], err: IO[bytes]) ->
     except BaseException:  # noqa: BLE001 - the interpreter would do the same
         traceback.print_exc()
         status = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(ValueError, OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     os._exit(status)
 
 
 def serve() -> None:
     """Run commands until standard input ends."""
     for line in sys.stdin:
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        command: Command = json.loads(line)
+        with (
+            tempfile.TemporaryFile() as given,
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+        ):
+            given.write(command[3].encode())
+            given.seek(0)
             child = os.fork()
             if child == 0:
-                directory, arguments = json.loads(line)
-                run(directory, arguments, out, err)
+                run(command, given, out, err)
             _, ended = os.waitpid(child, 0)
-            told: list[str] = []
+            texts: list[str] = []
             for file in (out, err):
                 file.seek(0)
-                told.append(file.read().decode("utf-8", "replace"))
-        print(json.dumps([os.waitstatus_to_exitcode(ended), *told]), flush=True)
+                texts.append(file.read().decode("utf-8", "replace"))
+        print(json.dumps([os.waitstatus_to_exitcode(ended), *texts]), flush=True)
 
 
 if __name__ == "__main__":

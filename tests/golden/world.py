@@ -131,6 +131,7 @@ class ServerProcess:
 
     def __init__(self, program: Program, command: Sequence[str], world: Path) -> None:
         self.world = world
+        self.environ = program.environ(world)
         self._log = world / "home" / "stderr.log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -139,7 +140,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=world,
-                env=program.environ(world),
+                env=self.environ,
             )
 
     def __enter__(self) -> Self:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tests.forked import run_forked
+from tests.golden.forked_commands import WATCH as FORKED_WATCH
 from tests.hostile.canary import CANARY
 
 from fast_agent.config.providers import PROVIDERS
@@ -85,6 +86,7 @@ class Scene:
 
     def fork(self, arguments: list[str], stdin: str = "", **environ: str) -> Done:
         """Run a command of `fast-agent` in a fork of a warm process, and record what it does."""
+        environ[FORKED_WATCH] = str(WATCH / "sitecustomize.py")
         return run_forked(arguments, self.project, self.environ(**environ), stdin)
 
     def recorded(self) -> list[tuple[str, str]]:

@@ -198,6 +198,7 @@ def test_a_tree_keeps_what_is_right() -> None:
         (POINT, '{"x": 1}', {"x": 1}),
         (AnyOf((Number(), Text())), "x", "x"),
         (AnyOf((Number(), Text())), "2", 2),
+        (AnyOf((Number(), OneOf(("all",)))), "0.5", 0.5),
         (AnyOf((Flag(), POINT)), '{"x": 1}', {"x": 1}),
     ],
 )
@@ -205,6 +206,12 @@ def test_the_text_of_a_variable_becomes_what_its_setting_takes(
     kind: Kind, text: str, read: object
 ) -> None:
     assert as_setting(kind, Variable(text)) == (read, [])
+
+
+def test_a_variable_may_be_any_number_a_card_takes() -> None:
+    kind = AnyOf((Number(), OneOf(("all",))))
+    assert [as_card(kind, Variable(text)) for text in ("0.5", "2", "all")] == [
+        (0.5, []), (2, []), ("all", [])]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ['["a"]', '{"x": 1}'])

@@ -74,7 +74,7 @@ QUERY_KEYS: Final[Mapping[str, Mapping[str, Entry]]] = {
 
 def is_parameter(entry: Entry) -> bool:
     """Return whether a key is a parameter of each request; else the model is made with it."""
-    return entry in REQUEST_PARAMS.entries
+    return any(entry is one for one in REQUEST_PARAMS.entries)
 
 
 def split_models(text: str) -> tuple[str, ...]:

@@ -177,21 +177,21 @@ def _list_of(kind: ListOf, form: Form | None) -> Read:
     single = kind.single
 
     def read(value: object, path: Keys, findings: Findings) -> object:
-        given = _parsed(value) if form and isinstance(value, Variable) else value
+        given = value if form is None else _parsed(value)
         if not isinstance(given, list):
             if not single or (form is None and not isinstance(given, str)):
                 return explain_list(kind, value, path, findings)
             item = read_item(value, path, findings)
             if form is None:
                 return INVALID if item is INVALID else (item,)
-            return [item] if item is not INVALID and item is not ABSENT else []
+            return [] if item is ABSENT else [item]
         items = [
             read_item(item, (*path, index), findings)
             for index, item in enumerate(cast("list[object]", given))
         ]
         if form is None:
             return INVALID if INVALID in items else tuple(items)
-        return [item for item in items if item is not INVALID and item is not ABSENT]
+        return [item for item in items if item is not ABSENT]
 
     return read
 
@@ -201,7 +201,7 @@ def _map_of(kind: MapOf, form: Form | None) -> Read:
     keys = kind.keys
 
     def read(value: object, path: Keys, findings: Findings) -> object:
-        given = _parsed(value) if form and isinstance(value, Variable) else value
+        given = value if form is None else _parsed(value)
         if not isinstance(given, dict):
             return explain_mapping(kind, value, path, findings)
         result: dict[str, object] = {}
@@ -213,9 +213,8 @@ def _map_of(kind: MapOf, form: Form | None) -> Read:
                 explain_unknown_key(key, keys or (), inner, findings)
                 continue
             one = read_value(item, inner, findings)
-            if one is INVALID:
-                wrong = True
-            elif one is not ABSENT:
+            wrong = wrong or one is INVALID
+            if one is not ABSENT:
                 result[key] = one
         return INVALID if wrong and form is None else result
 
@@ -233,7 +232,7 @@ def _record(kind: Record, form: Form | None) -> Read:
     required = tuple(entry for entry in kind.entries if entry.required)
 
     def read(value: object, path: Keys, findings: Findings) -> object:
-        given = _parsed(value) if form and isinstance(value, Variable) else value
+        given = value if form is None else _parsed(value)
         if not isinstance(given, dict):
             return explain_mapping(kind, value, path, findings)
         errors = findings.errors
@@ -243,7 +242,8 @@ def _record(kind: Record, form: Form | None) -> Read:
             inner = (*path, key)
             entry = entries.get(key)
             if entry is None:
-                explain_unknown_key(key, tuple(map(_name, kind.entries)), inner, findings)
+                names = tuple(one.name for one in kind.entries)
+                explain_unknown_key(key, names, inner, findings)
                 continue
             name = entry.name
             if spelled.setdefault(name, key) != key:
@@ -256,16 +256,10 @@ def _record(kind: Record, form: Form | None) -> Read:
                 explain_missing(entry, path, findings)
         if form is None:
             return INVALID if findings.errors > errors else kind.build(**arguments)
-        right = {
-            name: one for name, one in arguments.items() if one is not INVALID and one is not ABSENT
-        }
+        right = {name: one for name, one in arguments.items() if one is not ABSENT}
         return right if all(entry.name in right for entry in required) else INVALID
 
     return read
-
-
-def _name(entry: Entry) -> str:
-    return entry.name
 
 
 def _any_of(kind: AnyOf, form: Form | None) -> Read:
@@ -278,12 +272,12 @@ def _any_of(kind: AnyOf, form: Form | None) -> Read:
     shapes = {shape for shape, _ in branches}
 
     def read(value: object, path: Keys, findings: Findings) -> object:
-        shape = str if isinstance(value, str) else type(value)
+        shape = _shape_of(value)
         if isinstance(value, Variable):
-            meant = type(_meaning(kind, value) if form is None else _parsed(value))
+            meant = _shape_of(_meaning(kind, value) if form is None else _parsed(value))
             shape = meant if meant in shapes else shape
         for wanted, read_one in branches:
-            if shape is wanted or (shape is float and wanted is int):
+            if shape is wanted:
                 return read_one(value, path, findings)
         return explain_union(kind, value, path, findings)
 
@@ -335,7 +329,7 @@ def _any_mapping(kind: AnyMapping, form: Form | None) -> Read:
         return cast("JsonValue", value)
 
     def read(value: object, path: Keys, findings: Findings) -> object:
-        given = _parsed(value) if form and isinstance(value, Variable) else value
+        given = value if form is None else _parsed(value)
         if isinstance(given, dict):
             return plain(cast("dict[str, JsonValue]", given), path)
         return explain_mapping(kind, value, path, findings)
@@ -351,7 +345,8 @@ def _part(kind: Kind, form: Form | None) -> Read:
 
     def read_given(value: JsonValue, path: Keys, findings: Findings) -> object:
         given = form.given(kind, value, path)
-        return ABSENT if given is ABSENT else read(given, path, findings)
+        one = given if given is ABSENT else read(given, path, findings)
+        return ABSENT if one is INVALID else one  # it was reported, and is left out
 
     return read_given
 
@@ -364,6 +359,12 @@ def _shape(kind: Kind) -> type:
     if isinstance(kind, Flag):
         return bool
     return int if isinstance(kind, Whole | Number) else str
+
+
+def _shape_of(value: object) -> type:
+    if isinstance(value, str):
+        return str
+    return int if type(value) is float else type(value)
 
 
 def takes_text(kind: Kind) -> bool:
@@ -384,8 +385,10 @@ def _meaning(kind: Kind, value: Variable) -> object:
         return str(value)
 
 
-def _parsed(value: Variable) -> object:
-    """Return what the text of a variable is as a setting: JSON for a list or mapping."""
+def _parsed(value: object) -> object:
+    """Return what the text of a variable is as a setting, JSON for a list or mapping."""
+    if not isinstance(value, Variable):
+        return value
     if value.lstrip()[:1] not in {"[", "{"}:
         return _meaning(Text(), value)
     try:
@@ -433,7 +436,7 @@ def entry_of(kind: Record, key: str) -> Entry | None:
 
 def branch_of(kind: AnyOf, value: JsonValue) -> Kind | None:
     """Choose the branch that takes the JSON type of a value."""
-    shape = int if type(value) is float else type(value)
+    shape = _shape_of(value)
     return next((one for one in kind.kinds if _shape(one) is shape), None)
 
 

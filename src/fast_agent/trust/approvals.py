@@ -255,7 +255,10 @@ class Approvals:
                     whole = _with_earlier(fresh, one)
             return [*rest, whole]
 
-        self._change(with_it, found.texts if answer == "approved" else {})
+        if answer == "approved":
+            self._change(with_it, found.texts)
+        else:
+            self._change(with_it, what="your no")
 
     def _read(self) -> list[Approval]:
         from fast_agent.text.safe_file import RefusedFileError, read_confined
@@ -276,6 +279,7 @@ class Approvals:
         self,
         change: Callable[[Iterable[Approval]], Iterable[Approval]],
         texts: Mapping[str, str] = MappingProxyType({}),
+        what: str = "the approval",
     ) -> None:
         """Change the file, with no other process between reading and writing."""
         from fast_agent.text.atomic_file import write_atomic
@@ -283,16 +287,14 @@ class Approvals:
 
         if not self._readable:
             raise ConfigError(
-                f"the approval cannot be kept: `{self.path.parent}` is not your own home",
+                f"{what} cannot be kept: `{self.path.parent}` is not your own home",
                 hint="set FAST_AGENT_HOME to a directory of yours outside the project",
             )
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = FileLock(self.path.with_suffix(".lock"))
             if not lock.take(wait=_WAIT):
-                raise ConfigError(
-                    "the approval cannot be kept: another process is writing approvals"
-                )
+                raise ConfigError(f"{what} cannot be kept: another process is writing approvals")
             try:
                 after = list(change(self._read()))
                 self._keep_texts(after, texts)
@@ -305,7 +307,7 @@ class Approvals:
                 lock.release()
         except OSError as error:
             reason = os_reason(error)
-            raise ConfigError(f"the approval cannot be kept: {reason}") from error
+            raise ConfigError(f"{what} cannot be kept: {reason}") from error
 
     def _keep_texts(self, approvals: Iterable[Approval], texts: Mapping[str, str]) -> None:
         """Keep the texts of approved files, and drop those no approval names any more."""

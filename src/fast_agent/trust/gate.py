@@ -251,9 +251,9 @@ class Gate:
 
     def was_declined_now(self, found: FoundSet) -> bool:
         """Return whether the person was asked about a set in this process, and said no."""
-        if found.root not in self._asked:
-            return False
-        return found.digest in self._declined or self.approvals.standing(found).state == "declined"
+        return found.root in self._asked and self._is_declined(
+            found, self.approvals.standing(found)
+        )
 
     def answer(self, found: FoundSet, reply: Reply) -> None:
         """Take the person's answer about a set; a no holds, whether or not it can be kept.
@@ -266,8 +266,7 @@ class Gate:
             try:
                 self.approvals.decline(found)
             except ConfigError as error:
-                reason = error.message.replace("the approval", "your no")
-                log.warning("%s: you will be asked again", reason)
+                log.warning("%s: you will be asked again", error.message)
             return
         if reply == "always":
             self.approvals.approve(found)
@@ -282,8 +281,10 @@ class Gate:
         return effect.refusal is not None or self.policy.denies(effect)
 
     def _may_ask(self, found: FoundSet, standing: Standing) -> bool:
-        is_declined = standing.state == "declined" or found.digest in self._declined
-        return self.policy.may_ask and not is_declined
+        return self.policy.may_ask and not self._is_declined(found, standing)
+
+    def _is_declined(self, found: FoundSet, standing: Standing) -> bool:
+        return standing.state == "declined" or found.digest in self._declined
 
     def _ask(self, found: FoundSet, standing: Standing) -> bool:
         ask = self.options.asker

@@ -273,7 +273,7 @@ def _iterm(png: bytes, columns: int, rows: int) -> str:
 
 _SIXEL_COLORS: Final = 255
 _NO_COLOR: Final = 255
-"""The number of pixels that are not drawn."""
+"""The color index of pixels that are not drawn."""
 _UNSEEN: Final = bytes(255 if alpha < 128 else 0 for alpha in range(256))
 _BAND: Final = 6
 _RUN: Final = re.compile(r"(.)\1{3,}")
