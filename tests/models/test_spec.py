@@ -10,8 +10,13 @@ from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.model_query import EFFORTS
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ModelError
-from fast_agent.models.spec import OFFLINE, built_in_names, parse_model_spec
-from fast_agent.models.spec_query import NO_OPTIONS, ModelOptions
+from fast_agent.models.spec import (
+    NO_OPTIONS,
+    OFFLINE,
+    ModelOptions,
+    built_in_names,
+    parse_model_spec,
+)
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
