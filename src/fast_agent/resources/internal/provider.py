@@ -125,7 +125,7 @@ def _document(entry: JsonValue, where: str) -> InternalDocument:
         raise ResourceError(f"{where} is not an object")
     uri = Uri.parse(_text(entry, "uri", where))
     if uri.scheme != SCHEME or uri.segments[0] != AUTHORITY or len(uri.segments) == 1:
-        raise ResourceError(f"{where}: `{uri}` does not begin with `{SCHEME}://{AUTHORITY}/`")
+        raise ResourceError(f"{where}: `{uri}` does not start with `{SCHEME}://{AUTHORITY}/`")
     tags = entry.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise ResourceError(f"{where} has `tags` that are not a list of strings")
