@@ -228,7 +228,7 @@ class OrchestratorFields(TypedDict, total=False):
     plan_type: Literal["full", "iterative"] | None
     """The whole plan first, or step by step."""
     plan_iterations: int | None
-    """Most plans asked of the model; -1 is no limit."""
+    """Most plans asked of the model; -1 means no limit."""
     agents_as_tools_options: AgentsAsToolsOptions | None
     """The fields on children as one value; single ones go before it."""
 
@@ -260,7 +260,7 @@ class IterativePlannerFields(TypedDict, total=False):
     child_history: Mapping[str, ChildHistory | Mapping[str, Any]] | None
     """Per called agent, its own `source` and `merge_target`."""
     plan_iterations: int | None
-    """Most plans asked of the model; -1 is no limit."""
+    """Most plans asked of the model; -1 means no limit."""
     agents_as_tools_options: AgentsAsToolsOptions | None
     """The fields on children as one value; single ones go before it."""
 

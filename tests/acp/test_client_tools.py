@@ -179,7 +179,7 @@ async def test_a_launcher_the_client_gives_runs_nothing_of_the_directory(tmp_pat
         ({"name": "a", "type": "sse", "url": "http://h", "headers": []}, "must be `http`"),
         ({"name": "a", "type": "http", "url": "file:///a", "headers": []}, "cannot be used"),
         ({"name": "a", "command": "x", "args": [1], "env": []}, "must be a list of texts"),
-        ({"command": "x"}, "`name` must be a text"),
+        ({"command": "x"}, "`name` must be a string"),
         ("x", "must be an object"),
     ],
 )

@@ -89,7 +89,7 @@ async def test_a_skill_that_forks_leaves_only_its_answer(run: Callable[..., Runt
     async with run("context: fork") as runtime:
         alice = runtime.default
         said = await alice.send('***CALL_TOOL load_skill {"name": "maker", "arguments": "socks"}')
-        assert said.startswith("the skill `maker` ran in a conversation of its own")
+        assert said.startswith("the skill `maker` ran in a separate conversation")
         assert "Make socks." in said
         assert len(alice.history) == 4
         assert alice.tree_usage.requests == 3

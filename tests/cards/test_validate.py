@@ -452,7 +452,7 @@ def test_a_required_list_needs_an_item() -> None:
     [
         ("a/b", "holds `/`"),
         ("a\\b", "holds `\\`"),
-        (".a", "begins with `.`"),
+        (".a", "starts with `.`"),
         ("a\x1bb", "holds a control character"),
         ("a\u2028b", "holds a control character"),
         (" ", "is empty"),

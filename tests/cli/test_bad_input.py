@@ -79,7 +79,7 @@ def test_no_frontmatter(run: Run) -> None:
     Path("x.md").write_text("# Just text\n")
     done = run(*GO, "--card", "x.md")
     assert (done.code, done.out, done.codes) == (1, "", ["FA116"])
-    assert "hint: begin the file with a line `---`" in done.err
+    assert "hint: start the file with a line `---`" in done.err
 
 
 @pytest.mark.spec("CONF-3")

@@ -252,7 +252,7 @@ def test_the_route_of_a_workflow(run: Run, project: Path) -> None:
         (
             "cases: [{name: a, message: b, expect: {error: c, text: d}}]",
             ["FA923"],
-            "has no answer to look at",
+            "has no answer to check",
         ),
     ],
 )

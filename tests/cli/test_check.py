@@ -341,5 +341,5 @@ def test_sets_below_a_directory_are_named(run: Run, write_card: WriteCard) -> No
     write_card("team/ann.md")
     write_card("team/later/bob.md")
     (below,) = run("check", "team").err.splitlines()[1:]
-    assert below == ("each directory is a set of its own, as for `go --card`: `team`, `team/later`")
+    assert below == ("each directory is a separate set, as for `go --card`: `team`, `team/later`")
     assert run("check", "team/later/").err == "no problems\n"

@@ -94,16 +94,16 @@ def test_numbers_nothing_can_be_planned_with(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ((), "give either --p or the cards of a worker to measure"),
-        (("--p", "0.9", "cards"), "give either --p or the cards of a worker to measure"),
+        ((), "pass either --p or the cards of a worker to measure"),
+        (("--p", "0.9", "cards"), "pass either --p or the cards of a worker to measure"),
         (("--p", "0.9"), "--p goes with --steps"),
         (("--p", "0.9", "--steps", "3", "-m", "x"), "--message goes with cards, not with --p"),
         (("cards", "--valid", "1"), "--valid goes with --p"),
         (("--p", "0.9", "--steps", "3", "--samples", "9"), "--samples goes with cards"),
         (("--p", "0.9", "--steps", "3", "--config-path", "x"), "--config-path goes with cards"),
-        (("cards", "-m", "a", "-m", "b", "--right", "c"), "give --right as often as --message"),
-        (("cards", "-m", " "), "give a typical step of the task with --message TEXT"),
-        (("cards",), "give a typical step of the task with --message TEXT"),
+        (("cards", "-m", "a", "-m", "b", "--right", "c"), "pass --right as often as --message"),
+        (("cards", "-m", " "), "pass a typical step of the task with --message TEXT"),
+        (("cards",), "pass a typical step of the task with --message TEXT"),
     ],
 )
 def test_options_that_do_not_go_together(run: Run, arguments: tuple[str, ...], told: str) -> None:

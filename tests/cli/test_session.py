@@ -28,7 +28,7 @@ def ids(run: Run) -> list[str]:
 @pytest.mark.spec("SESSION-13")
 def test_a_run_is_kept_only_where_that_is_asked(run: Run) -> None:
     assert run(*GO, "-m", "hello").out == "hello\n"
-    assert run("session").out == "there are no sessions; `fast-agent go --session` begins one\n"
+    assert run("session").out == "there are no sessions; `fast-agent go --session` starts one\n"
     done = run("go", "--model", "passthrough", "-m", "hello", "--session")
     assert done.out == "hello\n"
     (kept,) = ids(run)
@@ -149,7 +149,7 @@ def test_a_damaged_session_is_reported_everywhere_and_what_is_whole_is_saved(
     assert data.count(b"message 2") == 2
     path.write_bytes(data.replace(b"message 2", b"message 7"))
     named = "events 4-5 of 9 are damaged"
-    hint = f"hint: `fast-agent session salvage {damaged}` begins a session with what is whole\n"
+    hint = f"hint: `fast-agent session salvage {damaged}` starts a session with what is whole\n"
     for command in (
         (*GO, "--resume", "-m", "x"),
         ("session", "show", damaged),

@@ -274,7 +274,7 @@ async def test_a_swap_between_listing_and_reading_is_noticed(
 
 
 LIES = {
-    "digest": "does not give what it lists: `skill://refunds/SKILL.md` is not the file",
+    "digest": "does not return what it lists: `skill://refunds/SKILL.md` is not the file",
     "frontmatter": "`description` differs from what is listed",
     "oversized": "exceeds the limit of",
     "oversized-blob": "exceeds the limit of",

@@ -233,7 +233,7 @@ def test_keys_that_only_look_the_same_are_duplicates() -> None:
 
 def test_a_system_message_is_pointed_to_its_field() -> None:
     (found,) = problems('{"messages": [{"role": "system", "content": []}]}')
-    assert found.hint == "put the text into the field `system` beside `messages`"
+    assert found.hint == "put the text into the field `system` next to `messages`"
 
 
 def test_resources_need_text_or_blob() -> None:

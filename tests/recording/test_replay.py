@@ -138,7 +138,7 @@ async def test_another_message_is_shown_against_the_recorded_one(world: Path) ->
     tape = Replayer(read_cassette(path), veil(program(world)))
     async with program(world).run(steps=tape) as app:
         with pytest.raises(
-            RunError, match=r"(?s)begins with another message.*\n-    text: go\n\+    text: go on"
+            RunError, match=r"(?s)starts with another message.*\n-    text: go\n\+    text: go on"
         ) as caught:
             await app["boss"].generate("go on")
     assert caught.value is tape.drift

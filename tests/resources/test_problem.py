@@ -24,7 +24,7 @@ from fast_agent.text.visible import visible
 @pytest.mark.parametrize(
     ("problem", "before", "now", "message"),
     [
-        (InvalidUri("x", "is bad"), -32602, -32602, "`x` is no resource URI: it is bad"),
+        (InvalidUri("x", "is bad"), -32602, -32602, "`x` is not a resource URI: it is bad"),
         (NotFound("x", ["y"]), -32002, -32602, "there is no resource `x`; close to it: `y`"),
         (
             Ambiguous("x", ["y", "z"]),

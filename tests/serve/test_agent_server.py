@@ -53,7 +53,7 @@ async def test_every_agent_is_a_tool_unless_it_is_only_one(world: AgentWorld, er
         assert refused.is_error
         assert "not of its form" in text_of(refused)
         refused = await client.call_tool("ann", {"words": "x"})
-        assert text_of(refused) == "the one argument of `ann` is `message`, a text"
+        assert text_of(refused) == "the one argument of `ann` is `message`, a string"
         with pytest.raises(MCPError, match="unknown tool `hidden`"):
             await ask(client, "hidden", "hello")
 

@@ -201,7 +201,7 @@ def test_damaged_events_are_named_and_the_rest_is_saved(place: Place) -> None:
         with pytest.raises(SessionError, match=named) as caught:
             act()
         assert caught.value.hint == (
-            f"`fast-agent session salvage {place.session_id}` begins a session with what is whole"
+            f"`fast-agent session salvage {place.session_id}` starts a session with what is whole"
         )
     (listed,) = store.list(check=True)
     assert named in (listed.problem or "")

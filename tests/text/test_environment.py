@@ -34,7 +34,7 @@ def test_every_unset_variable_is_named_once() -> None:
         expand("${NO} ${A} ${NEITHER} ${NO}", ENVIRON)
     assert caught.value.names == ("NO", "NEITHER")
     assert "`NO`, `NEITHER` are not set" in caught.value.message
-    assert caught.value.hint == "set them, or give a default: `${NO:default}`"
+    assert caught.value.hint == "set them, or set a default: `${NO:default}`"
 
 
 @given(st.text("${}A:$ ", max_size=12))

@@ -223,14 +223,14 @@ async def test_a_search_gives_sections_that_read(
     [
         ("resource_read", {}, "`uri` is missing"),
         ("resource_read", {"uri": " "}, "`uri` is empty"),
-        ("resource_read", {"uri": 3}, "`uri` must be a text"),
+        ("resource_read", {"uri": 3}, "`uri` must be a string"),
         ("resource_read", {"uri": "internal://fast-agent/../x"}, "has the segment `..`"),
         (
             "resource_read",
             {"uri": "internal://fast-agent/workflow"},
             "`internal://fast-agent/workflows`",
         ),
-        ("resource_read", {"uri": "file:///etc/passwd"}, "is no resource URI"),
+        ("resource_read", {"uri": "file:///etc/passwd"}, "is not a resource URI"),
         ("resource_read", {"uri": "file://etc/passwd"}, "`internal://`, `odd://`"),
         ("resource_read", {"uri": "odd://either"}, "`odd://one`, `odd://two`"),
         ("resource_read", {"uri": "odd://long", "section": "Tp"}, "`Top`"),
@@ -242,7 +242,7 @@ async def test_a_search_gives_sections_that_read(
         ("resource_read", {"uri": "odd://long", "whatever": 4}, "its arguments are `uri`"),
         ("resource_list", {"scheme": "guide"}, "close to it: `internal://`, `odd://`"),
         ("resource_list", {"cursor": "bm90IG91cnM"}, "ask without one"),
-        ("resource_search", {"query": []}, "`query` must be a text"),
+        ("resource_search", {"query": []}, "`query` must be a string"),
     ],
 )
 async def test_an_error_says_what_to_try(
@@ -261,7 +261,7 @@ async def test_a_list_of_nothing_says_what_there_is(
     shelf: DocumentLookup, context: ToolContext
 ) -> None:
     result = await ask(shelf, context, "resource_list", prefix="odd://none")
-    assert result.text == "nothing begins with `odd://none`; there are `internal://`, `odd://`"
+    assert result.text == "nothing starts with `odd://none`; there are `internal://`, `odd://`"
 
 
 async def test_numbers_may_come_as_floats(shelf: DocumentLookup, context: ToolContext) -> None:

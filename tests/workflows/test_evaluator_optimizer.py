@@ -199,7 +199,7 @@ async def test_an_evaluator_that_can_only_join_answers_is_a_clear_error() -> Non
     boss, writer, _ = cards()
     critic = card("critic", "parallel", fan_out=("first", "last"))
     async with world.runtime(boss, writer, critic, agent("first"), agent("last")) as runtime:
-        with pytest.raises(RunError, match="`critic` cannot give a structured answer"):
+        with pytest.raises(RunError, match="`critic` cannot return a structured answer"):
             await runtime.agent("polish").generate("x")
 
 
@@ -363,7 +363,7 @@ def test_what_is_missing_has_a_plain_meaning() -> None:
         ("{}", "`rating` must be one of `POOR`, `FAIR`, `GOOD`, `EXCELLENT`, but is `null`"),
         (rated(rating="SUPERB"), 'but is `"SUPERB"`'),
         (rated(rating=3), "but is `3`"),
-        (rated(feedback=["x"]), "`feedback` must be a text"),
+        (rated(feedback=["x"]), "`feedback` must be a string"),
         (rated(needs_improvement="no"), "`needs_improvement` must be true or false"),
         (rated(focus_areas={"a": 1}), "`focus_areas` must be a list of texts"),
         (rated(focus_areas=[1]), "`focus_areas` must be a list of texts"),

@@ -172,9 +172,9 @@ async def test_a_structured_answer_needs_the_agent_that_joins() -> None:
     shape = JsonOutput({"type": "object", "required": ["n"]})
     world = World({"one": ["1"], "judge": ['{"n": 1}']})
     async with world.runtime(fan("one"), agent("one")) as runtime:
-        with pytest.raises(RunError, match="cannot give a structured answer") as raised:
+        with pytest.raises(RunError, match="cannot return a structured answer") as raised:
             await runtime.agent("fan").generate("go", output=shape)
-        assert raised.value.hint == "name the agent that gives it as `fan_in`"
+        assert raised.value.hint == "name the agent that returns it as `fan_in`"
     assert world.seen == []
     async with world.runtime(fan("one", fan_in="judge"), *agents(["one", "judge"])) as runtime:
         result = await runtime.agent("fan").generate("go", output=shape)

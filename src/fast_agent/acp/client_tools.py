@@ -334,7 +334,7 @@ def _result(
     text = output.get("output")
     said = text if isinstance(text, str) else ""
     if output.get("truncated") is True:
-        said = f"[the beginning is left out]\n{said}"
+        said = f"[the start is left out]\n{said}"
     code = None if ended is None else ended.get("exitCode")
     if ended is None:
         ending = f"[ended: it ran longer than {seconds:g} s]"

@@ -20,7 +20,7 @@ def text(params: JsonObject, name: str) -> str:
     """
     value = params.get(name)
     if not isinstance(value, str):
-        raise wrong(name, "must be a text")
+        raise wrong(name, "must be a string")
     return value
 
 
@@ -86,7 +86,7 @@ def directory(params: JsonObject, name: str) -> Path:
     except (OSError, ValueError):
         there = False
     if not there:
-        raise wrong(name, "is no directory")
+        raise wrong(name, "is not a directory")
     return path
 
 

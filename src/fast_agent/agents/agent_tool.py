@@ -139,7 +139,7 @@ class AgentTool:
             if problems is not None:
                 return "", f"the arguments are not of its form: {problems}"
         elif not alone:
-            return "", "its one argument is `message`, a text"
+            return "", "its one argument is `message`, a string"
         return (str(message) if alone else json.dumps(arguments, ensure_ascii=False)), None
 
     async def _tell(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:

@@ -20,7 +20,7 @@ class ChildCallBatch:
     """The conversation before the calls, and what their children leave behind.
 
     What children leave is put where it goes when all calls of the message have ended, in the order
-    of the calls, whichever ended first. What goes into the parent's own conversation lands at the
+    of the calls, not of their ends. What goes into the parent's own conversation lands at the
     end of its turn: before that there is no place in it where providers would accept a user.
 
     Args:

@@ -47,7 +47,7 @@ SYSTEM: Final = (
     "You summarize a conversation between a user and an assistant, so that the assistant can go on"
     " with it when only your summary is left. Keep what the user wants and how they want it, what"
     " was decided and why, what was done, every name, path, number, address and quotation that may"
-    " be needed again, what failed, and what is still to be done. Keep addresses that begin with"
+    " be needed again, what failed, and what is still to be done. Keep addresses that start with"
     f" `{RESULTS}` with what they hold: the assistant can read them again. Write nothing else."
 )
 _LARGEST_PIECE: Final = 200_000  # characters of one request, before a model has said otherwise
@@ -121,7 +121,7 @@ async def compact_natively(
         )
     except ModelError as error:
         budget.give_up()
-        log.info("`%s` gives no compact form of the conversation: %s", model.name, error.message)
+        log.info("`%s` returned no compact form of the conversation: %s", model.name, error.message)
         return None
     except BaseException:
         budget.give_up()

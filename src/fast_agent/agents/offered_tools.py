@@ -44,12 +44,12 @@ _AROUND = 200
 _SPEC = ToolSpec(
     READ_RESULT,
     "Read more of a tool result of this conversation that was shortened: a piece of it, or the"
-    " places where a text stands in it.",
+    " places where a text is in it.",
     object_schema(
         uri=("string", f"the result, as its note names it: `{RESULTS}ID`"),
         offset=("integer", "the first character to read, from 0"),
         max_chars=("integer", f"most characters to read, {PIECE} unless given, {_MOST} at most"),
-        find=("string", "a text to look for, in any case; gives the places where it stands"),
+        find=("string", "text to search for, in any case; returns the places where it is"),
         required=("uri",),
     ),
 )
@@ -187,7 +187,7 @@ def _places(text: str, wanted: str) -> str:
         for at in places[:_HITS]
     ]
     if len(places) > _HITS:
-        shown.append(f"[and {len(places) - _HITS:,} other places; look for a longer text]")
+        shown.append(f"[and {len(places) - _HITS:,} other places; search for a longer text]")
     return "\n\n".join(shown)
 
 

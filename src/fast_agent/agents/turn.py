@@ -610,7 +610,7 @@ _FEWER_TOOLS: Final = "use fewer servers, or limit the `tools` of the card"
 _AT_SHARE: Final = "the conversation takes {share:.0%} of what `{model}` has room for"
 _TOO_LONG: Final = "the conversation is too long for `{model}`"
 _COMPACTED: Final = (
-    "it is given a summary in the place of the first {messages} messages, which stay in the history"
+    "it is given a summary instead of the first {messages} messages, which stay in the history"
 )
 _ECHOES: Final = frozenset({"passthrough", "slow"})
 _ECHOED: Final = (

@@ -210,9 +210,9 @@ def _several(source: Source, line: int) -> Diagnostic:
     return diagnostic(
         source,
         rules.SEVERAL_CARDS,
-        "a second card begins here; a file holds one card",
+        "a second card starts here; a file holds one card",
         span,
-        hint="put it in a file of its own, or load with `--multi-card` (`multi_card=True`)",
+        hint="put it in a separate file, or load with `--multi-card` (`multi_card=True`)",
     )
 
 

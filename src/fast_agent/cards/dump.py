@@ -101,7 +101,7 @@ def dump_one(
         The file.
 
     Raises:
-        CardError: There is no such agent, the file would be no card, the agent cannot be said in
+        CardError: There is no such agent, the file would not be a card, the agent cannot be said in
             a card, or the file cannot be written. Nothing was written.
     """
     card = load_set.cards.get(name)

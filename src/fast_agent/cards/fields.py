@@ -55,7 +55,7 @@ class Field:
         kind: What it may hold.
         types: The card types that have it.
         doc: One line about it.
-        effects: What it can make a found card do; `()` is nothing. There is no default, so that a
+        effects: What it can make a found card do; `()` means none. There is no default, so that a
             field that declares nothing does not get past the build.
         default: Its value where it is not given; None is unset.
         default_of: Defaults that differ by type.
@@ -471,7 +471,7 @@ FIELDS: tuple[Field, ...] = (
         "plan_iterations",
         Whole(minimum=1, also=(-1,)),
         _PLANNERS,
-        "most plans asked of the model; -1 is no limit",
+        "most plans asked of the model; -1 means no limit",
         effects=("ease",),
         default_of=(("orchestrator", 5), ("iterative_planner", -1)),
     ),

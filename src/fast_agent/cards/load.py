@@ -218,7 +218,7 @@ class ForeignPlaces(Protocol):
     """Reads the agents of other tools in the directories where these keep them."""
 
     def files(self, folder: str) -> Sequence[str] | None:
-        """Return the files of a directory that may hold agents; None if it is no such place."""
+        """Return the files of a directory that may hold agents; None if it is not such a place."""
         ...
 
     def cards(
@@ -458,7 +458,7 @@ def _passed_over(shown: str, reason: str) -> Diagnostic:
 def _bare(source: Source) -> Diagnostic:
     line = _late_frontmatter(source)
     if line is None:
-        hint = "begin the file with a line `---`, then fields, then another `---`"
+        hint = "start the file with a line `---`, then fields, then another `---`"
     else:
         hint = f"the `---` on line {line} must be the first line"
     message = "the file has no frontmatter, so it is not a card"
@@ -469,7 +469,7 @@ def _why_bare(source: Source) -> str:
     line = _late_frontmatter(source)
     if line is None:
         return "no frontmatter"
-    return f"its frontmatter begins on line {line}, and must begin on line 1"
+    return f"its frontmatter starts on line {line}, and must start on line 1"
 
 
 def _late_frontmatter(source: Source) -> int | None:

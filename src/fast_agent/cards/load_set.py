@@ -219,7 +219,7 @@ def check_set(
         servers: Names of the MCP servers the configuration defines; None where there is no
             configuration to ask.
         probes: Checks of the rooms above, each asked about each card.
-        unread: Names of cards that could not be read: references to them are no problem of
+        unread: Names of cards that could not be read: references to them are not a problem of
             their own.
 
     Returns:

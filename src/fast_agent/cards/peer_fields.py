@@ -13,7 +13,7 @@ _ADDRESS: Final = (
 )
 
 PEER_FIELDS: Final[Mapping[str, tuple[str, str]]] = {
-    "subagents": ("agents it starts by itself", "write `agents`, or a card of type `smart`"),
+    "subagents": ("agents it starts automatically", "write `agents`, or a card of type `smart`"),
     "subagent_model": ("the model of such agents", "write `model` in their cards"),
     "harness_tools": ("tools of the program", "write `files`, `fetch` and `shell`"),
     "save_trajectory": (

@@ -296,14 +296,14 @@ def name_fault(name: str) -> str | None:
         name: The text.
 
     Returns:
-        Words that follow the name, such as "begins with `.`"; None if it can.
+        Words that follow the name, such as "starts with `.`"; None if it can.
     """
     if name.isalnum():
         return None
     if not name.strip():
         return "is empty"
     if name.startswith("."):
-        return "begins with `.`"
+        return "starts with `.`"
     for char in "/\\":
         if char in name:
             return f"holds `{char}`"
@@ -390,7 +390,7 @@ def _history_mode(arguments: dict[str, Any], findings: DiagnosticCollector) -> N
     if both:
         findings.add(
             rules.HISTORY_MODE_CONFLICT,
-            f"`history_mode` stands beside {listed(tuple(both))}, which replaces it",
+            f"`history_mode` is next to {listed(tuple(both))}, which replaces it",
             ("history_mode",),
             key=True,
             hint="remove `history_mode`",
@@ -560,7 +560,7 @@ def check_body(document: CardDocument, findings: DiagnosticCollector) -> None:
         if marker in _MARKERS:
             findings.put(
                 rules.HISTORY_IN_BODY,
-                f"`{marker}` begins a history message, and a card holds no history",
+                f"`{marker}` starts a history message, and a card holds no history",
                 Span.at(document.body_line + number - 1, 1, len(marker)),
                 hint="move the messages to a file and name it in `messages`",
             )

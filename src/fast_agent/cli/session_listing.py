@@ -21,7 +21,7 @@ _LONGEST = 70
 def render_sessions(sessions: Sequence[SessionSummary]) -> str:
     """Write sessions as lines for people."""
     if not sessions:
-        return "there are no sessions; `fast-agent go --session` begins one\n"
+        return "there are no sessions; `fast-agent go --session` starts one\n"
     lines = [
         f"{one.id}  {_when(one.changed)}  {_count(one)}  {visible(one.problem or one.title)}"
         for one in sessions

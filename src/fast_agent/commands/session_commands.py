@@ -143,7 +143,7 @@ async def _delete(arguments: Arguments, controller: ConversationController) -> C
     if controller.session is not None and found == controller.session.id:
         raise RunError(
             "the open session cannot be deleted",
-            hint="`/session new` begins another first",
+            hint="`/session new` starts another first",
         )
     controller.sessions.delete(found)
     return CommandResult(text=f"session `{found}` is deleted")
@@ -173,7 +173,7 @@ async def _export(arguments: Arguments, controller: ConversationController) -> C
 
 def _here(controller: ConversationController) -> Session:
     if controller.session is None:
-        hint = "`/session new` begins one" if controller.keeps_sessions else None
+        hint = "`/session new` starts one" if controller.keeps_sessions else None
         raise RunError("this conversation is not kept as a session", hint=hint)
     return controller.session
 

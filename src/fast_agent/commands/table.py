@@ -168,7 +168,7 @@ async def run_command(
         if sign in {"@", "#"}:
             return _spoken_to(sign, name, rest, controller)
         if sign != "/":
-            raise RunError("a command begins with `/`", hint="`/help` lists them")
+            raise RunError("a command starts with `/`", hint="`/help` lists them")
         if name not in commands:
             called = await controller.app.runtime.call_skill(controller.agent, name, rest)
             if called is not None:
@@ -178,7 +178,7 @@ async def run_command(
         whole = _command(name, commands)
         command, rest = _with_action(whole, rest)
         if command.act is None:
-            raise RunError(f"`/{name}` does nothing by itself")
+            raise RunError(f"`/{name}` does nothing alone")
         said = f"/{name}" if command is whole else f"/{name} {command.name}"
         return await command.act(parse_arguments(command, rest, said=said), controller)
     except FastAgentError as error:

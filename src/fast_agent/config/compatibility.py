@@ -39,7 +39,7 @@ DISPLAY_KEYS: Final[Mapping[str, str]] = {
     "execution_engine": "how the other program runs; there is one way here",
     "git_aware": "what the other program writes into exports",
     "session_history_window": "how many sessions the other program keeps; all are kept here",
-    "cards": "where the other program looks for cards to install",
+    "cards": "where the other program searches for cards to install",
 }
 """Sections that change what the other program shows or how it works inside, and nothing here."""
 
@@ -97,7 +97,7 @@ _PROVIDER: Final[Mapping[str, str]] = {
     "default_provider": "write it behind the model's name",
 }
 _SERVER_DISPLAY: Final[Mapping[str, str]] = {
-    "description": "a text for people",
+    "description": "text for people",
     "ping_interval_seconds": "how often the connection is tried",
     "max_missed_pings": "how often the connection is tried",
     "http_read_timeout_seconds": "a time limit of the transport; `read_timeout_seconds` bounds it",
@@ -107,8 +107,8 @@ _SERVER_DISPLAY: Final[Mapping[str, str]] = {
     "defer_loading": "when tools are described to the model",
 }
 _SERVER_UNSUPPORTED: Final[Mapping[str, str]] = {
-    "management": "give the server a `command` or a `url`",
-    "connector_id": "give the server a `command` or a `url`",
+    "management": "set `command` or `url` for the server",
+    "connector_id": "set `command` or `url` for the server",
     "auth": "authorize with `fast-agent auth login SERVER`, or send a token in `headers`",
     "implementation": "servers receive the name of this program",
     "name": "a server is called as its key is",
@@ -126,8 +126,8 @@ _TERMINAL: Final[Mapping[str, str]] = {
     "completion_menu_reserved_lines": "how the other program draws its menus",
 }
 _SKILLS: Final[Mapping[str, str]] = {
-    "marketplace_url": "where the other program looks for skills to install",
-    "marketplace_urls": "where the other program looks for skills to install",
+    "marketplace_url": "where the other program searches for skills to install",
+    "marketplace_urls": "where the other program searches for skills to install",
 }
 _SHELL: Final[Mapping[str, str]] = {
     "timeout_seconds": "timeout_seconds",

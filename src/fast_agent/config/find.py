@@ -80,7 +80,7 @@ def _nearest(
             continue
         for other in names[names.index(found.name) + 1 :]:
             if _is_file(folder / other):
-                message = f"`{other}` is not read, because `{found.name}` is beside it"
+                message = f"`{other}` is not read, because `{found.name}` is next to it"
                 hint = f"keep one of them, best `{found.name}`"
                 warnings.append(Place(str(folder / other)).problem(SHADOWED_CONFIG, message, hint))
         return found

@@ -37,7 +37,7 @@ def inside_working_directory(path: Path, *, hint: str) -> Path:
 
     Args:
         path: The path, relative to the working directory.
-        hint: How to go on.
+        hint: What to do.
 
     Raises:
         ConfigError: A link leads out of the working directory.

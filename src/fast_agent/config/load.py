@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _SERVERS: Final[Keys] = ("mcp", "servers")
 _OWN: Final[tuple[Keys, ...]] = (("tui", "status_command"), ("foreign_agents",))
-"""Settings that act by themselves, so that they count in the person's own configuration only."""
+"""Settings that act on their own, so that they count in the person's own configuration only."""
 
 
 @frozen

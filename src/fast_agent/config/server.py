@@ -83,7 +83,7 @@ def _problems(
         yield place_of(at, key=True).problem(
             WRONG_SERVER,
             f"the server `{name}` has {both}",
-            "give it a `command` to start, or the `url` of one that runs",
+            "set its `command`, or the `url` of a running one",
         )
         return
     fitting, needed = (("stdio",), "command") if command else (("http", "sse"), "url")
@@ -108,7 +108,7 @@ def _problems(
         yield place_of((*at, "url")).problem(
             WRONG_CONFIG_VALUE,
             f"the `url` of the server `{name}` is no `http` or `https` address",
-            "begin it with `http://` or `https://`",
+            "start it with `http://` or `https://`",
         )
 
 
@@ -119,7 +119,7 @@ def _oauth_problems(
         yield place_of((*at, "issuer")).problem(
             WRONG_CONFIG_VALUE,
             f"the `issuer` of the server `{name}` is not an `http` or `https` address",
-            "begin it with `http://` or `https://`",
+            "start it with `http://` or `https://`",
         )
     if oauth.client_secret is not None and oauth.issuer is None:
         # A hostile server would have the secret sent to its own authorization server.

@@ -180,7 +180,7 @@ class StatedFacts:
 
 @frozen(kw_only=True)
 class ModelLimits:
-    """What `model_limits` says of a model, a provider or an endpoint; None is no limit.
+    """What `model_limits` says of a model, a provider or an endpoint; None means no limit.
 
     Args:
         in_flight: Requests at the same time.

@@ -89,7 +89,7 @@ def _block(diagnostic: Diagnostic, *, color: bool, width: int) -> list[str]:
     label = f"{severity}[{diagnostic.code}]"
     first, *more = diagnostic.message.split("\n")
     lines = [f"{_paint(label, _COLORS[severity], on=color)}: {visible(first)}"]
-    # Indented, so that no text of a file passes for a problem of its own.
+    # Indented, so that no text of a file passes for a separate problem.
     lines += [f"  {visible(line)}".rstrip() for line in more]
     if diagnostic.path:
         lines.append(f"  --> {place(diagnostic.path, diagnostic.span)}")

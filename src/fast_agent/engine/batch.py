@@ -226,7 +226,7 @@ class Batch:
         if self._max_errors is not None and self.counts.failed > self._max_errors:
             error = TooManyErrors(
                 f"{self.counts.failed} runs failed, and `--max-errors` allows {self._max_errors}",
-                hint="look at the error rows; `--retry-failed` runs them again",
+                hint="read the error rows; `--retry-failed` runs them again",
             )
             self._stopped = self._stopped or error
             self._requests.stop(PausedError(error.message, hint=error.hint))

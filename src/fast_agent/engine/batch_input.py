@@ -108,7 +108,7 @@ def read_items(path: Path, config: AgentConfig, id_field: str | None = None) -> 
         raise ConfigError(
             f"{len(problems)} of {len(items) + len(problems)} items of {path} cannot be used;"
             f" nothing was run\n{shown}{more}",
-            hint="an item is a text, an object with `message`, or the arguments of the agent's"
+            hint="an item is a string, an object with `message`, or the arguments of the agent's"
             " `tool_input_schema`",
         )
     return items
@@ -148,7 +148,7 @@ def _message(
     if isinstance(value, str):
         return value, None if value.strip() else "it is empty"
     if not isinstance(value, Mapping):
-        return "", "it is neither a text nor an object"
+        return "", "it is neither a string nor an object"
     message = value.get("message")
     if isinstance(message, str):
         return message, None if message.strip() else "its `message` is empty"

@@ -107,7 +107,7 @@ class ConversationSteps(NullSteps):
     def turn(
         self, agent: str, message: Message, call_id: str | None
     ) -> AbstractContextManager[None]:
-        """Enter a turn; one that nothing else started is a run of its own."""
+        """Enter a turn; one that nothing else started is a separate run."""
         steps = here().steps
         if isinstance(steps, DurableSteps):
             return steps.turn(agent, message, call_id)

@@ -245,7 +245,7 @@ class KeptRuns(Runs, Protocol):
 
 
 class Engine(KeptRuns, Protocol):
-    """Carries runs to their end, whichever processes start or end while they run."""
+    """Carries runs to their end, whatever processes start or end while they run."""
 
     async def start(self, run: RunSpec) -> RunHandle:
         """Start a run, or return the one of this id that was started before."""

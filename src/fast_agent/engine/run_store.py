@@ -536,7 +536,7 @@ class RunStore:
 
 
 def new_run(run_id: str, agent: str, message: str) -> RunRow:
-    """Return a run that begins now, and is not kept yet.
+    """Return a run that starts now, and is not kept yet.
 
     Args:
         run_id: Its id.

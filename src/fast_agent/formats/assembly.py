@@ -269,7 +269,7 @@ def _resolve_skills(draft: Draft, target: ImportTarget) -> None:
         directory = next((place for place in places if (place / "SKILL.md").is_file()), None)
         if directory is None:
             hint = "name its directory under `skills` in the card"
-            _lose(draft, f"no skill `{name}` is found beside the agents", keys, hint)
+            _lose(draft, f"no skill `{name}` is found next to the agents", keys, hint)
         else:
             found.append(Path(os.path.relpath(directory, target.output)).as_posix())
     if found:

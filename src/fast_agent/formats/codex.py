@@ -70,12 +70,12 @@ def _take_sandbox(draft: Draft, fields: Fields) -> None:
         draft.abilities -= {"write", "shell"}
         fields.adapted(
             "sandbox_mode",
-            "`read-only` is no sandbox here: the card may read files and run no commands",
+            "`read-only` is not a sandbox here: the card may read files and run no commands",
         )
     else:
         fields.adapted(
             "sandbox_mode",
-            f"`{mode}` is no sandbox here: files are edited in the workspace only, and commands of"
-            " `shell: true` are not confined",
+            f"`{mode}` is not a sandbox here: files are edited in the workspace only, but commands"
+            " of `shell: true` are not confined",
             "write `confirm: [execute]` to be asked before each command",
         )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fast_agent.formats.foreign import Fields, ForeignFile
 
 _WITHOUT = {
-    "argument-hint": ("a text in the input line", "put it in the description"),
+    "argument-hint": ("text in the input line", "put it in the description"),
     "handoffs": (
         "buttons that lead to other agents",
         "write `agents` in a card, or a card of type `router`, which chooses among them",

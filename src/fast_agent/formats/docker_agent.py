@@ -91,7 +91,7 @@ _NO_TOOLSET: Final = {
     "model_picker": ("changes its model", "a card has one `model`"),
 }
 _TOOLSET_FIELDS: Final = {
-    "instruction": ("a text for the model", "say it in the instruction"),
+    "instruction": ("text for the model", "say it in the instruction"),
     "path": ("where it keeps its file", None),
     "shared": ("whether agents share it", None),
     "defer": ("it loads tools late", None),

@@ -405,7 +405,7 @@ class _Export:
 
     def _instruction(self) -> str:
         template = parse_template(self._config.instruction or "")
-        # These do not add the instructions of the project by themselves.
+        # These do not add the instructions of the project automatically.
         project = "" if self._target in _ONE_FILE else _PROJECT
         kept = [one for one in dict.fromkeys(map(str, template.placeholders)) if one != project]
         if kept:
@@ -460,7 +460,7 @@ class _Export:
 
 
 def _crew_agent(name: str, body: str, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Describe an agent by role, goal and backstory where they give its instruction exactly."""
+    """Describe an agent by role, goal and backstory where they make up its instruction exactly."""
     description = str(values["description"])
     parts = crew_parts(body)
     agent: dict[str, JsonValue]

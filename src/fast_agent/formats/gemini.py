@@ -22,7 +22,7 @@ _WITHOUT = {
         "its longest run",
         "set `child_timeout_sec` in the card of the agent that calls it",
     ),
-    "color": ("the color of its name", "the terminal chooses colors by itself"),
+    "color": ("the color of its name", "the terminal chooses colors automatically"),
 }
 
 

@@ -196,7 +196,7 @@ def _read(
         plan.unread.append(
             Diagnostic(
                 rules.SKIPPED_FOREIGN.code,
-                "the file is beside agents, but is not one, and was skipped",
+                "the file is next to agents, but is not one, and was skipped",
                 str(path),
                 severity=rules.SKIPPED_FOREIGN.severity,
                 hint="an agent starts with `---`, its fields and `---`",

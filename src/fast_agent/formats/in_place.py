@@ -86,7 +86,7 @@ def _skipped(shown: str, found: ForeignAgents | None) -> Diagnostic:
     why = f": {problems[0].message}" if problems else ""
     return Diagnostic(
         SKIPPED_FOREIGN.code,
-        f"the file is beside agents, but is not one, and was skipped{why}",
+        f"the file is next to agents, but is not one, and was skipped{why}",
         shown,
         span=problems[0].span if problems else None,
         severity="warning" if problems else SKIPPED_FOREIGN.severity,

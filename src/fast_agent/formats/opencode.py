@@ -22,7 +22,7 @@ _FILE = re.compile(r"\{file:([^{}]+)\}")
 _FACT = ("OpenCode sends it to the provider as an option", "keep it as a comment")
 _WITHOUT = {
     "variant": ("a variant of the model", "write `model: NAME.high`, with one of its levels"),
-    "color": ("the color of its name", "the terminal chooses colors by itself"),
+    "color": ("the color of its name", "the terminal chooses colors automatically"),
     "options": ("options of the provider", "write `request_params: {extra_body: ...}`"),
     "hidden_from_cycle": ("the keys that change agents", "write `tool_only: true`"),
     "permissions": (

@@ -165,7 +165,7 @@ _LOST: Final[dict[str, tuple[str, str | None]]] = {
     ),
     **dict.fromkeys(
         ("skill", "activate_skill"),
-        ("loads skills", "an agent with `skills` in its card loads them by itself"),
+        ("loads skills", "an agent with `skills` in its card loads them automatically"),
     ),
     **dict.fromkeys(
         ("save_memory", "memory", "resolve_memory_file_uri"),

@@ -152,7 +152,7 @@ class ServerSkills:
         try:
             return await self._get(uri)
         except ToolError as problem:
-            _log.debug("server `%s` gives no skill `%s`: %s", self.label, uri, problem)
+            _log.debug("server `%s` returned no skill `%s`: %s", self.label, uri, problem)
             return None
 
     async def read(self, file: SkillResource) -> bytes:

@@ -46,7 +46,7 @@ async def fetch_page(
         The page, its text in the charset the server names, else UTF-8.
 
     Raises:
-        ResourceError: The page cannot be had, is too large, too slow or no text.
+        ResourceError: The page cannot be had, is too large, too slow or not text.
     """
     import httpx2
     from anyio import fail_after
@@ -135,7 +135,7 @@ def fetch_card(address: str, check: Callable[[str], None] | None = None) -> Fetc
 
 
 def _run(fetch: Callable[[], Awaitable[Page]]) -> Page:
-    """Run a fetch to its end, in a thread of its own where this one has a loop."""
+    """Run a fetch to its end, in a separate thread where this one has a loop."""
     from asyncio import get_running_loop
     from concurrent.futures import ThreadPoolExecutor
 

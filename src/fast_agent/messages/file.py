@@ -326,7 +326,7 @@ def merge_into(path: Path, messages: Iterable[Message], *, wait: float = WAIT) -
     if not taken:
         raise HistoryError(
             f"history `{path}` has been in use by process {lock.holder()} for {wait:g} s",
-            hint="end that process, or give the card a file of its own",
+            hint="end that process, or use a separate file for the card",
         )
     try:
         change_history(target, lambda before: _with(before, messages))

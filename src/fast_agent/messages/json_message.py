@@ -127,7 +127,7 @@ def _role(node: Node) -> Role:
         return "user"
     hint = None
     if role == "system":
-        hint = "put the text into the field `system` beside `messages`"
+        hint = "put the text into the field `system` next to `messages`"
     node.child("role", role).must_be("`user` or `assistant`", hint=hint)
     return "user"
 

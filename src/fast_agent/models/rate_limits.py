@@ -197,7 +197,7 @@ class SharedUse:
         }
         granted, seconds, now = await run_sync(self._ask, values)
         self._left = int(granted)
-        self._owed -= owed  # answers may have come meanwhile
+        self._owed -= owed  # answers may have come since
         self._block = _Sent(float(now), tokens, float(granted))
         if granted or not wanted:
             return 0.0

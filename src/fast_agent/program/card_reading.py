@@ -47,7 +47,7 @@ class RootReader:
         return self._reader.key(path)
 
     def forget(self) -> None:
-        """Read every path anew from now on."""
+        """Read every path again from now on."""
         self._read = {}
 
     def read(
@@ -90,7 +90,7 @@ class RootReader:
 
             place = own_place(self._cwd / path, self._environ)
             own = root_of(self._cwd / path)
-            # What a set names outside of its root is a set of its own.
+            # What a set names outside of its root is a separate set.
             inside = root is not None and end_of(self._cwd / path).is_relative_to(root)
             grant = Grant(root if root is not None and inside else own, place=place)
             if not self._gate.owns(grant.root):
@@ -114,7 +114,7 @@ class RootReader:
             )
         if self._gate.options.passive and not self._gate.options.fetches:
             raise CardError(
-                "cards from web addresses are not fetched only to be looked at",
+                "cards from web addresses are not fetched only to be inspected",
                 hint="save the card and name the file",
             )
         from fast_agent.trust.grant import origin_of

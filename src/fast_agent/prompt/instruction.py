@@ -2,7 +2,7 @@
 
 A template is parsed once. Rendering reads what may have changed (the date, files, servers, agents),
 and rewrites the text only where something did. What comes out of a placeholder is put in as it
-is and never looked at again, so a fetched page cannot name a file to read.
+is and never expanded again, so a fetched page cannot name a file to read.
 """
 
 from __future__ import annotations

@@ -149,5 +149,5 @@ def read_named_file(
     looked = " and ".join(f"`{place}`" for place in places)
     raise CardError(
         f"the file of `{placeholder}` does not exist",
-        hint=f"it was looked for in {looked}; `file_silent` leaves a missing file out",
+        hint=f"it was searched for in {looked}; `file_silent` leaves a missing file out",
     )

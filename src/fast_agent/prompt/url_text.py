@@ -21,7 +21,7 @@ class Fetch(Protocol):
     async def __call__(
         self, url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
     ) -> str:
-        """Fetch a text.
+        """Fetch text from an address.
 
         Args:
             url: An `http` or `https` URL.
@@ -30,7 +30,7 @@ class Fetch(Protocol):
             check: Called before each connection, redirects included; None allows all.
 
         Raises:
-            ResourceError: There is no such page, or it is too large, too slow or no text.
+            ResourceError: There is no such page, or it is too large, too slow or not text.
         """
         ...
 
@@ -39,7 +39,7 @@ class UrlTexts:
     """Fetched texts, each kept for `ttl` seconds; several askers of one URL share one fetch.
 
     Args:
-        fetch: Fetches a text.
+        fetch: Fetches text from an address.
         monotonic: A clock that only goes forward, in seconds.
         ttl: How long a text is kept, in seconds.
         max_bytes: Maximum size of a text in bytes.
@@ -124,7 +124,7 @@ def is_web_address(url: str) -> bool:
 async def fetch_text(
     url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
 ) -> str:
-    """Fetch a text over HTTP; see `fetch_page`."""
+    """Fetch text over HTTP; see `fetch_page`."""
     from fast_agent.mcp.web_page import fetch_page
 
     return (await fetch_page(url, max_bytes=max_bytes, timeout=timeout, check=check)).text

@@ -281,7 +281,7 @@ class Replayer(PlacedSteps):
         if not lines:
             return None
         return (
-            f"a turn of agent `{key.agent}` begins with another message than in the recording"
+            f"a turn of agent `{key.agent}` starts with another message than in the recording"
             f" `{self._cassette.path}`; `-` is recorded, `+` is said now:\n{lines}"
         )
 

@@ -540,7 +540,7 @@ def _refuse_new(left_out: Mapping[str, LeftOut], loads: Mapping[str, CardLoad]) 
             CHANGED_CODE if name in cards else UNTRUSTED_CODE,
             one.line,
             cards[name].path if name in cards else "",
-            hint="look at it and approve it with `/trust`, or with `fast-agent trust`",
+            hint="review it and approve it with `/trust`, or with `fast-agent trust`",
         )
         for name, one in left_out.items()
     ]

@@ -122,7 +122,7 @@ def _workless(card: Card) -> Diagnostic:
         f"`{config.name}` is of type `{config.type}`, and calls none of the agents given to it",
         card.path,
         severity="warning",
-        hint="give them to another agent with `--agent NAME`",
+        hint="attach them to another agent with `--agent NAME`",
     )
 
 
@@ -458,7 +458,7 @@ def _see_that_it_calls(name: str, roots: Roots, tools: Collection[str]) -> None:
     if tools and not calls_agents(config):
         raise CardError(
             f"agent `{name}` is of type `{config.type}`, which has no tools of its own",
-            hint="give them to an agent that calls others",
+            hint="attach them to an agent that calls others",
         )
 
 
@@ -474,7 +474,7 @@ def _receiver(roots: Roots, tools: Collection[str], both: Collection[str]) -> st
     )
     if default is None:
         raise CardError(
-            "there is no agent to give the tools to",
+            "there is no agent to attach the tools to",
             hint="load an agent with `--card`, or name one with `--agent`",
         )
     return default.config.name

@@ -227,7 +227,7 @@ class Subscriptions:
         if asked is None:
             return {}
         if not isinstance(asked, Sequence) or isinstance(asked, str):
-            raise bad_params("`notifications.resourceSubscriptions` is no list")
+            raise bad_params("`notifications.resourceSubscriptions` is not a list")
         granted: dict[str, Uri] = {}
         for text in asked:
             if not isinstance(text, str):

@@ -55,7 +55,7 @@ def admit(session: Session, method: str, params: JsonObject) -> None:
             raise RequestRefused(
                 INVALID_REQUEST,
                 "this connection was opened by a handshake; requests with the envelope of"
-                f" {MODERN_VERSIONS[-1]} need a connection of their own",
+                f" {MODERN_VERSIONS[-1]} need a separate connection",
             )
         if method in MODERN_ONLY:
             raise unknown_method(method)
@@ -78,7 +78,7 @@ def _check_envelope(found: JsonObject | None, params: JsonObject) -> None:
         raise bad_params(f"`params._meta` lacks {' and '.join(f'`{key}`' for key in missing)}")
     version = keys[VERSION]
     if not isinstance(version, str):
-        raise bad_params(f"`{VERSION}` is no string")
+        raise bad_params(f"`{VERSION}` is not a string")
     if version not in MODERN_VERSIONS:
         raise unsupported(version)
 
@@ -98,7 +98,7 @@ def negotiate(params: JsonObject) -> str:
     capabilities = cast("JsonObject", params["capabilities"])
     for key, value in capabilities.items():
         if value is not None and not isinstance(value, Mapping):
-            raise bad_params(f"`capabilities.{shown(key)}` is no object")
+            raise bad_params(f"`capabilities.{shown(key)}` is not an object")
     client = cast("JsonObject", params["clientInfo"])
     for key in ("name", "version"):
         if not isinstance(client.get(key), str):

@@ -39,7 +39,7 @@ class InvalidUri(ResourceError):  # noqa: N818  (problems are called by their na
     """
 
     def __init__(self, uri: str, reason: str) -> None:
-        super().__init__(f"`{shown(uri)}` is no resource URI: it {reason}")
+        super().__init__(f"`{shown(uri)}` is not a resource URI: it {reason}")
         self.uri = uri
         self.reason = reason
 

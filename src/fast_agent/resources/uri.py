@@ -114,7 +114,7 @@ class Uri(NamedTuple):
                 return cls(text, scheme, segments)
         scheme, mark, rest = text.partition("://")
         if not mark or not re.fullmatch(_SCHEME, scheme):
-            raise InvalidUri(text, "does not begin with a scheme and `://`")
+            raise InvalidUri(text, "does not start with a scheme and `://`")
         if "#" in rest:
             raise InvalidUri(text, "has a fragment; write `%23` for the character `#`")
         if "?" in rest:

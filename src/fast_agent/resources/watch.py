@@ -138,7 +138,7 @@ class _Watch(Thread):
         except Exception:  # a task boundary: the watcher outlives a bad refresh
             from logging import getLogger
 
-            getLogger(__name__).exception("could not look at what changed")
+            getLogger(__name__).exception("could not check what changed")
 
 
 class _Folders:

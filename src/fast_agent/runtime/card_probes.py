@@ -145,7 +145,7 @@ def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
             card.path,
             span,
             SKILL_ROOT.severity,
-            "name a folder beside the card that holds skills, or write `skills: []` for none",
+            "name a folder next to the card that holds skills, or write `skills: []` for none",
             source_line=None if span is None else card.source_line(span.start.line),
         )
 
@@ -310,7 +310,7 @@ def _unknown(card: Card, text: str, placeholder: Placeholder) -> Diagnostic:
     raw = text[placeholder.start : placeholder.end]
     name = placeholder.name.strip()
     meant = closest(name, (*PLAIN, *WITH_ARGUMENT))
-    escape = f"write `\\{raw}` to give the model these very braces"
+    escape = f"write `\\{raw}` to send the model these very braces"
     if meant is None:
         message, hint, replacement = f"`{raw}` is not a placeholder", escape, None
     elif meant in WITH_ARGUMENT and not placeholder.argument:

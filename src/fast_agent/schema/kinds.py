@@ -147,7 +147,7 @@ class Entry:
         name: Its name, as it is dumped.
         kind: What it may hold.
         doc: One line about it.
-        effects: What it can make a found file do; `()` is nothing. There is no default, so that a
+        effects: What it can make a found file do; `()` means none. There is no default, so that a
             field that declares nothing does not get past the build.
         required: Whether it must be given.
         spelling: Another name it may have (`maxTokens` for `max_tokens`), or None.

@@ -80,7 +80,7 @@ class AdminTools:
         """Load the cards at a path."""
         path = arguments.get("path")
         if not isinstance(path, str) or not path or len(arguments) != 1:
-            return ToolAnswer.of_text("the one argument is `path`, a text", is_error=True)
+            return ToolAnswer.of_text("the one argument is `path`, a string", is_error=True)
         try:
             found, root = self._within(path)
             # What code they bring runs only where the operator approved it.

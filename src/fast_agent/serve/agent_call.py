@@ -287,7 +287,7 @@ class ResumableCalls:
         """
         found = self._waiting.get(token) if isinstance(token, str) else None
         if found is None or found.call.name != name or found.ended:
-            raise bad_params("`requestState` is none that this server waits for; call anew")
+            raise bad_params("`requestState` is none that this server waits for; call again")
         self._forget(str(token))
         return found
 
@@ -383,7 +383,7 @@ def step_of(event: Event) -> str | None:
             last = (message or "").rpartition("\n")[2]
             return f"{agent}: {share} {last}".rstrip()
         case ChildStarted(child=child):
-            return f"{agent}: {child} begins"
+            return f"{agent}: {child} starts"
         case ChildFinished(child=child, error=error):
             return f"{agent}: {child} {'is done' if error is None else 'failed'}"
         case WorkflowAdvanced(kind=kind, facts=facts):

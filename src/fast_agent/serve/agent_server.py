@@ -103,7 +103,7 @@ class AgentServer(ResourceServer):
         scopes: The conversations.
         admin: The server's own tools.
         new_id: Returns unguessable ids.
-        beside: What is served in addition.
+        resources: What is served in addition.
         info: How the server calls itself.
         grace_seconds: How long calls may take to end once the server is asked to stop.
     """
@@ -120,15 +120,15 @@ class AgentServer(ResourceServer):
         *,
         new_id: Callable[[], str],
         info: ServerInfo,
-        beside: ServedResources | None = None,
+        resources: ServedResources | None = None,
         grace_seconds: float = 10.0,
     ) -> None:
-        beside = beside or ServedResources(Catalog(()))
+        resources = resources or ServedResources(Catalog(()))
         own = Addition(
             methods={"tools/list": self._list_tools, "prompts/list": self._list_prompts},
             capabilities=_CAPABILITIES,
         )
-        super().__init__(ResourceService(beside.catalog, info, (*beside.additions, own)))
+        super().__init__(ResourceService(resources.catalog, info, (*resources.additions, own)))
         self.grace_seconds = grace_seconds
         self.scopes = scopes
         self._tasks = tasks

@@ -78,7 +78,7 @@ class ServeOptions:
         fetch: Whether every agent may fetch web pages.
         child_history: What called agents start with and where their messages go, over the cards.
         sessions: Where conversations are kept as sessions; None keeps them in memory only.
-        beside: Resources and tools to serve in addition to the agents.
+        resources: Resources and tools to serve in addition to the agents.
         limits: How many conversations are held for clients without connections, and how long.
         grace_seconds: How long calls may take to end once the server is asked to stop.
     """
@@ -97,7 +97,7 @@ class ServeOptions:
     fetch: bool = False
     child_history: ChildHistory | None = None
     sessions: SessionStore | None = None
-    beside: ServedResources | None = None
+    resources: ServedResources | None = None
     limits: ScopeLimits = field(default_factory=ScopeLimits)
     grace_seconds: float = 10.0
 
@@ -167,7 +167,7 @@ async def open_server(
                 AdminTools(program, options.allow_load, reload=options.reload, trust=options.trust),
                 new_id=new_id,
                 info=ServerInfo(SERVER_NAME, __version__, instructions=options.description),
-                beside=options.beside,
+                resources=options.resources,
                 grace_seconds=options.grace_seconds,
             )
             try:

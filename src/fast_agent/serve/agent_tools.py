@@ -84,7 +84,7 @@ class ExposedAgent(NamedTuple):
             if problems is not None:
                 raise RunError(f"the arguments of `{name}` are not of its form: {problems}")
         elif not alone:
-            raise RunError(f"the one argument of `{name}` is `message`, a text")
+            raise RunError(f"the one argument of `{name}` is `message`, a string")
         return str(message) if alone else json.dumps(arguments, ensure_ascii=False)
 
 

@@ -185,10 +185,10 @@ class Connections:
             self._busy[connection] = None
 
     def turn_after_refusal(self, now: float) -> float:
-        """Return when a connection whose request was refused may go on.
+        """Return when a connection whose request was rejected may continue.
 
-        However many there are, only so many go on each second, one after another. Else they would
-        take most of the processor, and answers would wait while hundreds go on at once.
+        However many there are, only so many continue each second, one after another. Otherwise they
+        would take most of the processor, and answers would wait.
 
         Args:
             now: Seconds, by the clock of the event loop.

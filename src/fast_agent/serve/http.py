@@ -201,7 +201,7 @@ async def serve_http(
             await serving.serve()
             tasks.cancel_scope.cancel()
     if serving.lifespan.error_occurred:
-        raise RunError("the server ended: a task of its own failed, as logged above")
+        raise RunError("the server ended: one of its tasks failed, as logged above")
 
 
 class Listener:

@@ -214,7 +214,7 @@ def check_hosts(given: Iterable[str]) -> None:
         if _HOST.fullmatch(one) is None:
             raise ConfigError(
                 f"`--allow-host {one}` is not a host name",
-                hint="give the name that clients use, such as `agents.example.com`",
+                hint="pass the name that clients use, such as `agents.example.com`",
             )
 
 
@@ -228,7 +228,7 @@ def check_origins(given: Iterable[str]) -> None:
         if _ORIGIN.fullmatch(one) is None:
             raise ConfigError(
                 f"`--allow-origin {one}` is not an origin",
-                hint="give scheme and host of the page, such as `https://app.example.com`",
+                hint="pass scheme and host of the page, such as `https://app.example.com`",
             )
 
 

@@ -206,7 +206,7 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
     # The parser and the application call these.
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; the parser leaves the blanks after its value, which are no part of it."""
+        """Take a header; the parser leaves the blanks after its value, which are not part of it."""
         name = name.lower()
         value = value.strip(b" \t")
         if name == b"expect" and value.lower() == b"100-continue":

@@ -64,7 +64,7 @@ class StepRedactor:
         """
         try:
             text = encoder.encode(value)
-        except TypeError:  # a mapping that is no dictionary
+        except TypeError:  # a mapping that is not a dictionary
             text = ""
         names_workspace = self._workspace and self._json_workspace in text
         if text and not names_workspace and self._secrets.is_clean(text):

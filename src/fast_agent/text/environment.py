@@ -54,7 +54,7 @@ class UnsetVariableError(FastAgentError):
         one = len(names) == 1
         super().__init__(
             f"environment variable{'' if one else 's'} {listed} {'is' if one else 'are'} not set",
-            hint=f"set {'it' if one else 'them'}, or give a default: `${{{names[0]}:default}}`",
+            hint=f"set {'it' if one else 'them'}, or set a default: `${{{names[0]}:default}}`",
         )
         self.names = names
 

@@ -213,7 +213,7 @@ def _read_bytes(path: Path | str, limit: int) -> tuple[bytes, os.stat_result]:
         raise SourceError(
             f"it is larger than {limit // 1024:,} KiB",
             "too-large",
-            hint="keep long texts in files of their own",
+            hint="keep long texts in separate files",
         )
     except OSError as error:
         raise SourceError(_reason(error), "unreadable") from None

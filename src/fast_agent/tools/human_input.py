@@ -88,7 +88,7 @@ class HumanInputTool(RuntimeTool):
             return error_result(call.id, problem.message)
         human = context.human or self._human
         if human is None:
-            return error_result(call.id, "there is no person to ask; go on without an answer")
+            return error_result(call.id, "there is no person to ask; continue without an answer")
         asked = request
         for _ in range(ATTEMPTS):
             answer = await ask_human(human, asked, call.id)

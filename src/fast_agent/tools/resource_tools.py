@@ -57,7 +57,7 @@ _LIST_SPEC = ToolSpec(
     " them.",
     object_schema(
         scheme=("string", "only this scheme, such as `internal`"),
-        prefix=("string", "only URIs that begin with this"),
+        prefix=("string", "only URIs that start with this"),
         cursor=("string", "where to continue, as a longer list says"),
     ),
 )
@@ -78,7 +78,7 @@ _READ_SPEC = ToolSpec(
 _SEARCH_SPEC = ToolSpec(
     SEARCH,
     "Search the documents. Gives the sections that fit best; read them by URI and section.",
-    object_schema(query=("string", "words to look for"), required=("query",)),
+    object_schema(query=("string", "words to search for"), required=("query",)),
 )
 
 Work: TypeAlias = "Callable[[ToolArguments], tuple[Content, ...]]"
@@ -156,7 +156,7 @@ class DocumentLookup:
             ]
         if not lines:
             known = ", ".join(f"`{one}://`" for one in sorted(self.catalog.schemes))
-            lines.append(f"nothing begins with `{_short(start or prefix)}`; there are {known}")
+            lines.append(f"nothing starts with `{_short(start or prefix)}`; there are {known}")
         return (TextContent("\n".join(lines)),)
 
     def _read(self, arguments: ToolArguments) -> tuple[Content, ...]:

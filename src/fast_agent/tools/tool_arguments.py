@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fast_agent.models.model import ToolSpec
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-_WORDS = {"string": "a text", "integer": "a whole number", "boolean": "true or false"}
+_WORDS = {"string": "a string", "integer": "a whole number", "boolean": "true or false"}
 
 
 def object_schema(required: Iterable[str] = (), **properties: tuple[str, str]) -> JsonObject:

@@ -88,7 +88,7 @@ def find_function_file(path: FunctionPath, directory: Path, workspace: Path) -> 
         found.is_relative_to(root.resolve()) for root in (directory, workspace)
     ):
         msg = f"`{path.file}` leads out of the card's directory and the workspace"
-        raise function_error(FUNCTION_FILE_OUTSIDE, msg, hint="move the file beside the card")
+        raise function_error(FUNCTION_FILE_OUTSIDE, msg, hint="move the file next to the card")
     if not found.is_file():
         near = closest(written.name, _files_in((directory / written).parent))
         meant = str(written.with_name(near)) if near else None
@@ -96,7 +96,7 @@ def find_function_file(path: FunctionPath, directory: Path, workspace: Path) -> 
         raise function_error(
             FUNCTION_FILE_MISSING,
             f"the file `{path.file}` {what}",
-            hint=f"did you mean `{meant}`?" if meant else f"it is looked for in `{directory}`",
+            hint=f"did you mean `{meant}`?" if meant else f"it is searched for in `{directory}`",
             replacement=f"{meant}:{path.name}" if meant else None,
         )
     return found

@@ -89,7 +89,7 @@ def examine_program(
     except _TooMuch:
         refusal = (
             f"it covers more than {MAX_FILES:,} files or {MAX_BYTES >> 20} MiB, "
-            "which cannot have been reviewed; move the program to a directory of its own"
+            "which cannot have been reviewed; move the program to a separate directory"
         )
         return Program(found, line, refusal=refusal)
     return Program(found, line, MappingProxyType(cover.files), tuple(_notes(found, args, cover)))

@@ -49,8 +49,8 @@ TOO_LARGE: Final = (
     "in the configuration of your home"
 )
 TOO_MANY: Final = (
-    f"there are more than {MAX_FILES:,} Python files or {MAX_BYTES >> 20} MiB beside it, which "
-    "cannot have been reviewed; move the functions into a directory of their own"
+    f"there are more than {MAX_FILES:,} Python files or {MAX_BYTES >> 20} MiB next to it, which "
+    "cannot have been reviewed; move the functions into a separate directory"
 )
 
 

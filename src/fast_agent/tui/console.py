@@ -311,7 +311,7 @@ class Console:
         self.scroll.add_lines([self.theme.dim(line) for line in lines])
 
     def say(self, text: str) -> None:
-        """Print a text as Markdown."""
+        """Print text as Markdown."""
         self.scroll.add_markdown(text)
 
     def reloaded(self, done: Reload) -> None:

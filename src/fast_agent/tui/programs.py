@@ -42,7 +42,7 @@ _OSC_BYTES: Final = 74_000
 
 
 def edited(text: str) -> str:
-    """Edit a text in the user's editor.
+    """Edit text in the user's editor.
 
     Raises:
         OSError: The editor cannot be run.
@@ -56,7 +56,7 @@ def edited(text: str) -> str:
 
 
 def page(text: str, *, at_end: bool = True) -> None:
-    """Show a text in the user's pager.
+    """Show text in the user's pager.
 
     Args:
         text: The text, drawn.

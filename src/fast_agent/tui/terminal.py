@@ -216,7 +216,7 @@ async def talk(program: Program, app: AgentApp, agent: str | None = None) -> Non
     with _printing_above(console, program.redact):
         left = await _talk(console, program, app, TerminalOptions(agent=agent, plain=plain))
     if left.restarts:
-        raise RunError("only `fast-agent go` can begin again", hint="run the program again")
+        raise RunError("only `fast-agent go` can start again", hint="run the program again")
 
 
 async def _talk(

@@ -133,7 +133,7 @@ def read_rating(text: str) -> Rating:
     grade = _grade(value.get("rating"))
     feedback = value.get("feedback") or ""
     if not isinstance(feedback, str):
-        raise _wrong("`feedback` must be a text")
+        raise _wrong("`feedback` must be a string")
     needed = value.get("needs_improvement")
     if needed is None:
         needed = grade != "EXCELLENT"

@@ -64,8 +64,8 @@ class Parallel(Workflow):
         """Ask each member once, and the one that joins the answers; see `Workflow.run`."""
         config = self.config
         if turn.output is not None and config.fan_in is None:
-            msg = f"agent `{self.name}` cannot give a structured answer: it only joins answers"
-            raise RunError(msg, hint="name the agent that gives it as `fan_in`")
+            msg = f"agent `{self.name}` cannot return a structured answer: it only joins answers"
+            raise RunError(msg, hint="name the agent that returns it as `fan_in`")
         branches = await self._branches(request, turn)
         record: list[JsonValue] = [branch.facts for branch in branches]
         workflow: dict[str, JsonValue] = {"type": "parallel", "branches": record}

@@ -73,7 +73,7 @@ def files(*more: dict[str, Any]) -> list[dict[str, Any]]:
         (entry(uri=7), "no `uri`"),
         (entry(uri="file:///etc/x/SKILL.md"), "empty segment"),
         (entry(uri="file://etc/x/SKILL.md"), "one of a file"),
-        (entry(uri="file:/etc/SKILL.md"), "does not begin with a scheme"),
+        (entry(uri="file:/etc/SKILL.md"), "does not start with a scheme"),
         (entry(uri=f"{ROOT}/SKILL.md?v=1"), "has a query"),
         (entry(uri=f"{ROOT}/SKILL.md#top"), "has a fragment"),
         (entry(uri="skill://acme%2Frefunds/SKILL.md"), "holds a `/`"),
@@ -301,7 +301,7 @@ async def test_a_source_that_does_not_give_what_it_lists_is_not_believed() -> No
     skill, data = await catalog.load("refunds")
     assert (skill.label, data) == ("web", head_of("refunds"))
     shelf.contents[f"{ROOT}/SKILL.md"] = head_of("refunds", body="Another.")
-    with pytest.raises(SkillError, match="server `web` does not give what it lists"):
+    with pytest.raises(SkillError, match="server `web` does not return what it lists"):
         await catalog.load("refunds")
 
 

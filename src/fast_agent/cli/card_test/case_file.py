@@ -241,7 +241,7 @@ def _check_expectation(expect: Expectation, at: Keys, found: Any) -> None:
             found((*at, "json_schema"), error.message)
     answered = (expect.text, expect.contains, expect.lacks, expect.matches, expect.json_schema)
     if expect.error is not None and any(one not in (None, ()) for one in answered):
-        found((*at, "error"), "a case that ends with an error has no answer to look at")
+        found((*at, "error"), "a case that ends with an error has no answer to check")
 
 
 def _refusal(problems: Sequence[Diagnostic]) -> ConfigError:

@@ -85,7 +85,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--fast-agent",
         action="store_true",
-        help="run the cases of `*.test.yaml` files beside cards",
+        help="run the cases of `*.test.yaml` files next to cards",
     )
 
 

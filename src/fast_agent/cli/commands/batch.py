@@ -36,7 +36,7 @@ _COUNT = click.IntRange(min=0)
 @click.option("--offset", type=_COUNT, default=0, help="Leave out the first items.")
 @click.option("--limit", type=_COUNT, help="Take at most so many items.")
 @click.option("--sample", type=_COUNT, help="Take so many items, chosen by chance.")
-@click.option("--seed", type=int, default=0, help="What the choice of --sample begins with.")
+@click.option("--seed", type=int, default=0, help="Seed of the random choice of --sample.")
 @click.option("--include-input", is_flag=True, help="Put each item into its row.")
 @click.option("--retry-failed", is_flag=True, help="Run the items again that failed.")
 @click.option(

@@ -236,7 +236,7 @@ def command(
     """Report every problem in cards. Nothing is run.
 
     PATHS are files, directories and addresses that are loaded together. The directories below one
-    directory are checked as well, each as a set of its own. The default is the cards that load
+    directory are checked as well, each as a separate set. The default is the cards that load
     automatically in this directory, or else the directory itself.
 
     Exit status: 0 no errors, 1 errors, 2 invalid usage.
@@ -276,6 +276,6 @@ def command(
             errors.line("no cards were found here, so none were checked")
         if report.sets:
             listed = ", ".join(f"`{visible(one)}`" for one in report.sets)
-            errors.line(f"each directory is a set of its own, as for `go --card`: {listed}")
+            errors.line(f"each directory is a separate set, as for `go --card`: {listed}")
     if any(found.severity == "error" for found in report.diagnostics):
         sys.exit(1)

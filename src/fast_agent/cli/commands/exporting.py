@@ -25,7 +25,7 @@ _TARGETS = ("claude", "copilot", "opencode", "gemini", "codex", "docker-agent", 
     "--output",
     type=options.PATH,
     metavar="DIR",
-    help="The directory to write to; default: where the tool looks for agents.",
+    help="The directory to write to; default: where the tool finds its agents.",
 )
 @click.option(
     "--report", type=click.Choice(["json", "md"]), help="Print what was written and what is lost."

@@ -69,9 +69,9 @@ class PlanCommand:
             click.UsageError: The options do not go together.
         """
         if not self.messages or not all(message.strip() for message in self.messages):
-            raise click.UsageError("give a typical step of the task with --message TEXT")
+            raise click.UsageError("pass a typical step of the task with --message TEXT")
         if self.rights and len(self.rights) != len(self.messages):
-            raise click.UsageError("give --right as often as --message, or not at all")
+            raise click.UsageError("pass --right as often as --message, or not at all")
         import anyio
 
         from fast_agent.app import FastAgent
@@ -228,7 +228,7 @@ def plan(
     cost what they cost. k then holds even at the low end of what p may be.
     """
     if (p is None) == (not cards):
-        raise click.UsageError("give either --p or the cards of a worker to measure")
+        raise click.UsageError("pass either --p or the cards of a worker to measure")
     if p is not None:
         given = [name for name, value in asked.items() if value not in {None, ()}]
         if given:

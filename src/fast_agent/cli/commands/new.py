@@ -152,7 +152,7 @@ You answer customers. {duty} Be brief and friendly. Where you cannot help, say w
                 for name, about, duty in (
                     ("billing", "Invoices, charges, refunds.", "You know invoices and refunds."),
                     ("technical", "Errors, log-in, settings.", "You solve technical problems."),
-                    ("general", "Everything else.", "You answer what nobody else is there for."),
+                    ("general", "Everything else.", "You answer what no other agent answers."),
                 )
             },
         },
@@ -228,7 +228,7 @@ Name what is to be changed.
     ),
     "maker": StarterSet(
         "asks the same question until one answer leads by three votes (MAKER)",
-        "The parcel arrived broken and nobody answers the phone",
+        "The parcel arrived broken and no one answers the phone",
         {
             "reliable.md": """\
 ---

@@ -50,7 +50,7 @@ _JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON 
 def command(ctx: click.Context) -> None:
     """List, show, watch, cancel, resume and export the runs of batches.
 
-    RUN is the id of a run, or a unique beginning of it. Runs are kept in the directory `runs` of
+    RUN is the id of a run, or a unique prefix of it. Runs are kept in the directory `runs` of
     the home directory of fast-agent, one file a batch; with --engine temporal, by the server.
     """
     if ctx.invoked_subcommand is None:
@@ -299,7 +299,7 @@ _UNSEEN: Final = frozenset({"order", "clock", "id", "fact", "time"})
 def render_runs(runs: Sequence[RunFacts]) -> str:
     """Write runs as lines for people."""
     if not runs:
-        return "there are no runs; `fast-agent batch` begins some\n"
+        return "there are no runs; `fast-agent batch` starts some\n"
     width = max(len(run.id) for run in runs)
     return "".join(
         f"{run.id:<{width}}  {run.state:<9}  {_when(run.began)}  {_length(run):>8}  "

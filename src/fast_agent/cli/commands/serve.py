@@ -58,7 +58,7 @@ class ServeCommand(DumpOptions):
         """
         self._check_usage()
         show_log(quiet=self.quiet)
-        http = beside = None
+        http = resources = None
         with ErrorCollector() as faults:
             program = self.program(faults)
             with faults.kept():
@@ -66,7 +66,7 @@ class ServeCommand(DumpOptions):
             with faults.kept():
                 http = self._http()
             with faults.kept():
-                beside = self._beside()
+                resources = self._resources()
         if wants_dump(self):
             dump_agents(program, self)
             return
@@ -74,7 +74,7 @@ class ServeCommand(DumpOptions):
             from fast_agent.cli.running.temporal import carry_turns
 
             carry_turns(program, self, self.temporal_address)
-        self._serve(program, http, beside)
+        self._serve(program, http, resources)
 
     def load(self, program: FastAgent) -> None:
         """Load the cards, and see that something is left to be served."""
@@ -82,7 +82,7 @@ class ServeCommand(DumpOptions):
         program.admission.require_some(program.names())
 
     def _serve(
-        self, program: FastAgent, http: HttpSettings | None, beside: ServedResources | None
+        self, program: FastAgent, http: HttpSettings | None, resources: ServedResources | None
     ) -> None:
         import gc
         from functools import partial
@@ -117,7 +117,7 @@ class ServeCommand(DumpOptions):
                 self.child_history_source, self.child_history_merge_target
             ),
             sessions=None if self.no_session else wanted.session_store(program, waits=True),
-            beside=beside,
+            resources=resources,
         )
         ready = partial(_say, "serving at {}")
         anyio.run(partial(serve, program, options, ready=ready, notify=report_note))
@@ -146,7 +146,7 @@ class ServeCommand(DumpOptions):
         settings.check()
         return settings
 
-    def _beside(self) -> ServedResources | None:
+    def _resources(self) -> ServedResources | None:
         from fast_agent.resources.roots import ResourceRoots
 
         _check_directories("--skills", self.skills)

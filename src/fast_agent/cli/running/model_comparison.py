@@ -45,7 +45,7 @@ async def compare_models(
 
     Args:
         models: Their specs.
-        ask: Asks a model in a program of its own: the agent's name, its result, what was used.
+        ask: Asks a model in a separate program: the agent's name, its result, what was used.
         progress: Prints.
         as_json: Print one JSON object with all runs instead.
 

@@ -162,7 +162,7 @@ class GoCommand(DumpOptions):
             raise click.UsageError("--watch and --reload are for conversations at a terminal")
         elif not self._dumps and self.message is None and self.prompt_file is None:
             raise click.UsageError(
-                "nothing to send; give --message TEXT, --message - or --prompt-file FILE"
+                "nothing to send; pass --message TEXT, --message - or --prompt-file FILE"
             )
 
     def receiver(self) -> str | None:
@@ -218,7 +218,7 @@ class GoCommand(DumpOptions):
             if value is not None:
                 raise click.UsageError(f"--models compares single runs; leave out {option}")
         if self._dumps or self._is_conversation:
-            raise click.UsageError("--models needs a message; give --message TEXT")
+            raise click.UsageError("--models needs a message; pass --message TEXT")
 
     def _check_conversation(self) -> None:
         for option, value in (
@@ -228,14 +228,14 @@ class GoCommand(DumpOptions):
             ("--replay", self.replay),
         ):
             if value is not None:
-                raise click.UsageError(f"{option} needs a message; give --message TEXT")
+                raise click.UsageError(f"{option} needs a message; pass --message TEXT")
         if self.allow:
             raise click.UsageError(
                 "--allow is for runs with a message; a conversation at a terminal asks you, and"
                 " `/permissions` changes what it asks about"
             )
         if self.output != "human":
-            raise click.UsageError("--format needs a message; give --message TEXT")
+            raise click.UsageError("--format needs a message; pass --message TEXT")
 
     def _talk(self, program: FastAgent) -> None:
         """Open the terminal."""
@@ -279,7 +279,7 @@ class GoCommand(DumpOptions):
             restart(left.session)
 
     def most_warnings(self) -> int | None:
-        """Return how many warnings are printed; a conversation is not to begin with a page."""
+        """Return how many warnings are printed; a conversation should not start with a page."""
         return _MAX_WARNINGS if self._is_conversation else None
 
     def load(self, program: FastAgent) -> None:
@@ -351,7 +351,7 @@ class GoCommand(DumpOptions):
             return earlier, Message.user(text)
         if not earlier or earlier[-1].role != "user":
             raise click.UsageError(
-                f"{self.prompt_file} does not end with a user message; give --message TEXT too"
+                f"{self.prompt_file} does not end with a user message; pass --message TEXT too"
             )
         return earlier[:-1], earlier[-1]
 

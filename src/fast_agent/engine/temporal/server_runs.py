@@ -38,7 +38,7 @@ _STATES: Final[dict[Status, RunState]] = {
     Status.TERMINATED: "failed",
     Status.TIMED_OUT: "failed",
 }
-"""States of runs; a history that was continued in another one is not a run of its own."""
+"""States of runs; a history that was continued in another one is not a separate run."""
 
 _QUERIED: Final = {
     "running": "Running",
@@ -126,7 +126,7 @@ class ServerRuns:
                 )
             if len(ids) > 1:
                 raise RunError(
-                    f"several runs begin with `{run_id}`", hint=f"for example {', '.join(ids)[:80]}"
+                    f"several runs start with `{run_id}`", hint=f"for example {', '.join(ids)[:80]}"
                 )
             facts = await self._listed((exact or found)[0])
             return await self._with_result(facts)

@@ -398,7 +398,7 @@ async def _beating(info: activity.Info, shown: StepProgress | None) -> AsyncGene
 
     Args:
         info: The activity.
-        shown: What the step shows meanwhile, or None where nobody looks.
+        shown: What the step shows while it runs, or None where no client watches.
     """
     timeout = info.heartbeat_timeout
     if info.is_local or timeout is None:

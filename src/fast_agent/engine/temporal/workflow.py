@@ -105,7 +105,7 @@ class Editions(Protocol):
         ...
 
 
-_shows: ContextVar[bool] = ContextVar("whether somebody looks at the turn", default=False)
+_shows: ContextVar[bool] = ContextVar("whether a client watches the turn", default=False)
 
 editions: ContextVar[Editions] = ContextVar("the editions of the worker that runs a workflow")
 """Set by the worker around each workflow."""
@@ -287,7 +287,7 @@ class AgentRun:
         Args:
             key: Names the turn.
             given: The agent, the message, the JSON Schema of the answer or None, how many messages
-                the agent remembers, or `history`: all of them; `shows`, whether somebody looks.
+                the agent remembers, or `history`: all of them; `shows`, whether a client watches.
 
         Returns:
             The answer, every message after the user's, and what the turn used.
@@ -491,7 +491,7 @@ class WorkflowSteps(PlacedSteps):
         return list(found)
 
     async def _executed(self, step: Step, key: Key, given: dict[str, Any]) -> dict[str, Any]:
-        # Of a local activity nothing is seen before it ends, and no query is answered meanwhile.
+        # Nothing of a local activity is seen before it ends, and no query is answered until then.
         goes_there = (step.agent or key.agent) in self._queues
         if step.is_local and step.repeatable and not goes_there and not _shows.get():
             answer = await self._ended(self._started_here(step, given), step, key)

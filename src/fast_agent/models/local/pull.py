@@ -238,7 +238,7 @@ def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) ->
     if wanted is None:
         raise ModelError(
             "weights from the web need their SHA-256 digest",
-            hint="add `--sha256`, with the digest their publisher gives",
+            hint="add `--sha256`, with the digest their publisher states",
         )
     import httpx2
 

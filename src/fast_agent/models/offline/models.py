@@ -41,7 +41,7 @@ _COMMAND: Final = re.compile(r"\*\*\*[A-Z][A-Z_]*(?=\s|$)")
 class PassthroughModel:
     """Answers with the trailing user text; offline, instantly, at a cost that ignores the history.
 
-    `***CALL_TOOL name {json}` on a line of its own makes that call, several lines make several; the
+    `***CALL_TOOL name {json}` on a separate line makes that call, several lines make several; the
     answer is then the text of the results. `***FIXED_RESPONSE text` answers `text`, which may be
     followed by more lines to the end of the message, from then on.
 

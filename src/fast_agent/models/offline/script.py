@@ -40,7 +40,7 @@ class _Step:
 
 @frozen
 class Say(_Step):
-    """Answer with a text.
+    """Answer with text.
 
     Args:
         text: The answer.

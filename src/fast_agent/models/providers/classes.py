@@ -160,7 +160,7 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
     except (RuntimeError, ValueError, TypeError) as error:
         raise ModelError(
             f"`{endpoint.provider}` cannot be set up: {error}",
-            hint=f"look at the section `{endpoint.provider}` of the configuration",
+            hint=f"check the section `{endpoint.provider}` of the configuration",
         ) from error
 
 

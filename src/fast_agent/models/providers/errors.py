@@ -137,7 +137,7 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
         case lib.ModelQuotaExceededError():
             return Failure(
                 f"the quota or credit at {_provider(endpoint)} is used up{detail}",
-                "look at the account's billing, or use another provider",
+                "check the account's billing, or use another provider",
                 asked=error.retry_after,
                 is_quota=True,
             )

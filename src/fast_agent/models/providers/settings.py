@@ -1,7 +1,7 @@
 """Settings of a request in the provider library's form, and a note for each that does not hold.
 
 The library knows of each model which efforts, sampling parameters and server tools it takes, and
-drops or changes the others silently or with a warning of its own. Here they are left out before,
+drops or changes the others silently or with its own warning. Here they are left out before,
 and the user is notified.
 """
 

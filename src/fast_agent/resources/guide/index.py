@@ -199,7 +199,7 @@ class GuideIndex:
         for name, shelf in self.shelves.items():
             if not shelf.names and not shelf.missing and shelf.problem is None:
                 message = f"the category `{name}` holds no document"
-                hint = "look at its directory and patterns"
+                hint = "check its directory and patterns"
                 yield shelf.category.place().problem(EMPTY_GUIDE_MEMBER, message, hint)
         for collection in self.config.collections.values():
             for member in collection.members:

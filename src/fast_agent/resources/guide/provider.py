@@ -391,7 +391,7 @@ def _answers(limits: Limits) -> Iterator[str]:
     yield "## Answers"
     yield ""
     yield "One document is answered as it is, with its own media type, under its canonical URI,"
-    yield "which begins with `guide://document/`."
+    yield "which starts with `guide://document/`."
     yield ""
     yield "Several are answered as one text of the media type `multipart/mixed` (RFC 2046): after"
     yield "the first headers, each document follows a line `--BOUNDARY` with headers of its own, an"
@@ -410,7 +410,7 @@ def _answers(limits: Limits) -> Iterator[str]:
     yield ""
     answer, file = _bytes(limits.answer_bytes), _bytes(limits.file_bytes)
     yield f"An answer holds up to {limits.parts} documents and {answer}, a document up to {file}."
-    yield "What is larger is refused as a whole, with its size and a few URIs to begin with;"
+    yield "What is larger is refused as a whole, with its size and a few URIs to start with;"
     yield "nothing is cut."
 
 
@@ -483,7 +483,7 @@ class CatalogTools:
         """Answer `resource_search`: the sections that fit best."""
         query = arguments.get("query")
         if not isinstance(query, str) or not query.strip():
-            return ToolAnswer.of_text("`query` must hold the words to look for", is_error=True)
+            return ToolAnswer.of_text("`query` must hold the words to search for", is_error=True)
         if self._index is None:
             from fast_agent.resources.search import SearchIndex
 
@@ -502,9 +502,9 @@ class CatalogTools:
         uri, section = arguments.get("uri"), arguments.get("section")
         offset = arguments.get("offset", 0)
         if not isinstance(uri, str):
-            return ToolAnswer.of_text("`uri` must be a text", is_error=True)
+            return ToolAnswer.of_text("`uri` must be a string", is_error=True)
         if section is not None and not isinstance(section, str):
-            return ToolAnswer.of_text("`section` must be a text", is_error=True)
+            return ToolAnswer.of_text("`section` must be a string", is_error=True)
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             return ToolAnswer.of_text("`offset` must be a number of characters", is_error=True)
         blocks: list[JsonObject] = []
@@ -532,7 +532,7 @@ def _blocks(content: ResourceContent, section: str | None, offset: int) -> list[
 
 
 def _tools(tools: CatalogTools) -> tuple[ServedTool, ServedTool]:
-    query: JsonObject = {"type": "string", "description": "Words to look for, or a question."}
+    query: JsonObject = {"type": "string", "description": "Words to search for, or a question."}
     uri: JsonObject = {"type": "string", "description": "The document, as a search gives it."}
     section: JsonObject = {
         "type": "string",

@@ -76,7 +76,7 @@ def _check_root(root: SkillRoot, most: int) -> Iterator[Diagnostic]:
             "there is no `SKILL.md` in it",
             root.shown,
             severity="warning",
-            hint="put each skill into a folder of its own with a `SKILL.md`",
+            hint="put each skill into its own folder with a `SKILL.md`",
         )
     inside: set[str] = set()
     for listing in root.listings.values():  # parents come before what is in them
@@ -124,7 +124,7 @@ def _length(source: Source) -> Iterator[Diagnostic]:
     lines, tokens = source.text.count("\n") + 1, estimate(len(source.text))
     if lines > _MAX_LINES or tokens > _MAX_TOKENS:
         message = f"the file has {lines:,} lines, about {tokens:,} tokens"
-        hint = "keep the steps here and move details to files beside it"
+        hint = "keep the steps here and move details to files next to it"
         yield _note(SKILL_LONG, source.path, message, hint)
 
 

@@ -207,9 +207,9 @@ def _document(source: Source) -> tuple[YamlDocument, tuple[Diagnostic, ...]]:
         (
             unreadable_skill(
                 source.path,
-                "the file does not begin with frontmatter",
+                "the file does not start with frontmatter",
                 Span.at(1, 1),
-                "begin it with a line `---`, the fields `name` and `description`, and `---` again",
+                "start it with a line `---`, the fields `name` and `description`, and `---` again",
                 source.line(1),
             ),
         )
@@ -398,7 +398,7 @@ def _field_problems(fields: Mapping[str, JsonValue]) -> list[tuple[str, tuple[st
     for key, value in metadata.items():
         if value is None or (isinstance(value, Mapping | Sequence) and not isinstance(value, str)):
             message = f"`metadata.{key}` is not a string"
-            found.append((message, ("metadata", key), "give every key one text"))
+            found.append((message, ("metadata", key), "use one string for every key"))
     return found
 
 
@@ -413,7 +413,7 @@ def _loose_values(fields: Mapping[str, JsonValue]) -> list[tuple[str, tuple[str,
     if isinstance(metadata, Mapping):
         for key, value in metadata.items():
             if isinstance(value, bool | int | float):
-                message = f"`metadata.{key}` is a {_kind(value)} to most programs, not a text"
+                message = f"`metadata.{key}` is a {_kind(value)} to most programs, not a string"
                 found.append((message, ("metadata", key), "put it in quotes"))
     return found
 

@@ -58,7 +58,7 @@ _READ_ONLY: JsonObject = {
 }
 _ABOUT_LOAD = (
     "Load a skill: instructions for a kind of task. When a task fits the description of a skill,"
-    " load it before you begin, and follow it."
+    " load it before you start, and follow it."
 )
 _ABOUT_READ = (
     "Read a file that belongs to a skill, such as one its instructions refer to. The path is"

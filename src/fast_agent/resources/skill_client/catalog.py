@@ -122,7 +122,7 @@ class SkillCatalog:
         except MismatchError as problem:
             fresh = await _refreshed(held, problem)
             if fresh.entry.fingerprint == held.entry.fingerprint:
-                raise SkillError(f"{_who(held)} does not give what it lists: {problem}") from None
+                raise SkillError(f"{_who(held)} does not return what it lists: {problem}") from None
             if held.local:
                 self._loaded[held.key] = fresh
                 file = fresh.entry.file(path)
@@ -154,7 +154,7 @@ class SkillCatalog:
         try:
             return fresh, await _read_head(fresh)
         except MismatchError as still:
-            raise SkillError(f"{_who(skill)} does not give what it lists: {still}") from None
+            raise SkillError(f"{_who(skill)} does not return what it lists: {still}") from None
 
     async def _find(self, name: str) -> NamedSkill:
         skills = await self.scan()

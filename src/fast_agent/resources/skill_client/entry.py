@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EXTENSION = "io.modelcontextprotocol/skills"
 DYNAMIC = "dynamic"
 FORK = "fork"
-"""The value of `context` by which a skill is carried out in a conversation of its own."""
+"""The value of `context` by which a skill is carried out in a separate conversation."""
 
 ACTING_FIELDS = frozenset(EASING_FIELDS)
 """Fields that say how an agent works while it uses the skill."""
@@ -61,7 +61,7 @@ class SkillFields:
         name: The skill.
         allowed_tools: Its `allowed-tools`, as written.
         model: The model to ask; None is the agent's own.
-        forks: Whether it is carried out in a conversation of its own.
+        forks: Whether it is carried out in a separate conversation.
     """
 
     name: str

@@ -98,7 +98,7 @@ class ReachableCards:
         if not self._roots.holds(path):
             raise ToolError(
                 f"`{text}` is not in the workspace or among the cards of the home directory",
-                hint="give a path relative to the workspace; hidden files are left alone",
+                hint="use a path relative to the workspace; hidden files are left alone",
             )
         return path.resolve()
 

@@ -353,7 +353,7 @@ _SPEC = ToolSpec(
         required=("name",),
     ),
 )
-_SPEC_NAME: Final = "letters, digits, `-` and `_`, at most 64, beginning with a letter or digit"
+_SPEC_NAME: Final = "letters, digits, `-` and `_`, at most 64, starting with a letter or digit"
 
 
 def smart_blueprint(card: Card, context: RuntimeContext) -> Blueprint:

@@ -338,7 +338,7 @@ class PostgresLog:
 
     @property
     def _salvage_hint(self) -> str:
-        return f"`fast-agent session salvage {self._id}` begins a session with what is whole"
+        return f"`fast-agent session salvage {self._id}` starts a session with what is whole"
 
     def read_steps(self) -> dict[str, str]:
         """Return the records of turns that are under way, by their names.

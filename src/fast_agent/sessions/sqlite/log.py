@@ -268,7 +268,7 @@ class SqliteLog:
 
     @property
     def _salvage_hint(self) -> str:
-        return f"`fast-agent session salvage {self.path.stem}` begins a session with what is whole"
+        return f"`fast-agent session salvage {self.path.stem}` starts a session with what is whole"
 
     def append(self, *rows: Row) -> None:
         """Write events, all or none; a killed process does not lose them.
@@ -615,8 +615,8 @@ def _reason(error: sqlite3.Error) -> tuple[str, str | None]:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return "another process is writing it", "end that process"
         case sqlite3.SQLITE_READONLY:
-            return "it may not be written", "look at the permissions of the file and its directory"
+            return "it may not be written", "check the permissions of the file and its directory"
         case sqlite3.SQLITE_IOERR:
-            return f"the disk refused it ({error})", "look at the disk, and at limits of file sizes"
+            return f"the disk refused it ({error})", "check the disk and the limits of file sizes"
         case _:
             return str(error), None

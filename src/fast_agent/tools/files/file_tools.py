@@ -75,7 +75,7 @@ GREP: Final = ToolSpec(
         ignore_case=("boolean", "whether case does not count"),
         context=("integer", "lines to show around each match"),
         only=("string", "`files` to list files with a match, `count` to count their lines"),
-        limit=("integer", "most lines to give; 250 without it"),
+        limit=("integer", "most lines to return; 250 by default"),
         all=_ALL,
         required=("pattern",),
     ),

@@ -214,7 +214,7 @@ def _check_shell(card: Card, directory: Path) -> Iterator[Diagnostic]:
         yield _warning(
             SHELL_DIRECTORY,
             f"there is no directory `{cwd}` for shell commands",
-            f"it is looked for in `{Path(card.path).parent}`" if card.path else None,
+            f"it is searched for in `{Path(card.path).parent}`" if card.path else None,
             ("cwd",),
             card,
         )

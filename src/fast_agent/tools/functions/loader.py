@@ -136,7 +136,7 @@ def _import_error(path: FunctionPath, file: Path, problem: BaseException) -> Car
     said = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
     hint = None
     if isinstance(problem, ModuleNotFoundError):
-        hint = "install it where `fast-agent` is installed, or put the module beside the file"
+        hint = "install it where `fast-agent` is installed, or put the module next to the file"
     shown = _shown(path, file, where)
     source_line: str | None = None
     if where is not None:

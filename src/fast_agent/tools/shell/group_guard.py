@@ -45,7 +45,7 @@ _STARTING: Final = Lock()
 def guard_group(group: int) -> None:
     """Guard a process group: it is ended if this program dies before `release_group`.
 
-    Where there is no shell to do so, nothing happens: a guard is no reason to fail.
+    Where there is no shell to do so, nothing happens: a missing guard is not a reason to fail.
 
     Args:
         group: The number of the group, which is that of its first process.

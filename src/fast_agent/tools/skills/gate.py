@@ -179,7 +179,7 @@ class SkillGate:
                 raise SkillError(
                     f"the skill `{skill.name}` of server `{skill.label}` changed since it was"
                     " approved; it needs approval again, and there is no person to ask",
-                    hint="go on without it",
+                    hint="continue without it",
                 )
             return False
         question = _question(skill, context.agent_name, standing)
@@ -188,7 +188,7 @@ class SkillGate:
                 self._approvals.revoke(skill.label, skill.entry)
             raise SkillError(
                 f"the person does not want the skill `{skill.name}` of server `{skill.label}`",
-                hint="go on without it",
+                hint="continue without it",
             )
         try:
             self._approvals.approve(skill.label, skill.entry)

@@ -54,7 +54,7 @@ Fork: TypeAlias = "Callable[[SkillCall, ToolContext], Awaitable[tuple[Content, .
 
 _ARGUMENTS: Final[JsonObject] = {
     "type": "string",
-    "description": "The task, for a skill that runs in a conversation of its own.",
+    "description": "The task, for a skill that runs in a separate conversation.",
 }
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -164,7 +164,7 @@ class SkillTools:
     async def _in_fork(
         self, call: ToolCall, skill: NamedSkill, text: str, context: ToolContext, fork: Fork
     ) -> ToolResult:
-        """Answer `load_skill` of a skill that is carried out in a conversation of its own."""
+        """Answer `load_skill` of a skill that is carried out in a separate conversation."""
         arguments = call.arguments.get("arguments", "")
         if not isinstance(arguments, str):
             return error_result(call.id, "`arguments` must be a string")
@@ -172,7 +172,7 @@ class SkillTools:
             answer = await fork(call_of(skill, body_of(text), arguments), context)
         except FastAgentError as problem:
             return error_result(call.id, said(problem))
-        note = f"the skill `{skill.name}` ran in a conversation of its own, which ended with:"
+        note = f"the skill `{skill.name}` ran in a separate conversation, which ended with:"
         return ToolResult(call.id, (TextContent(note), *answer))
 
     async def read(self, call: ToolCall, context: ToolContext) -> ToolResult:

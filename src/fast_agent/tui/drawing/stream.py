@@ -34,7 +34,7 @@ _LIST_KINDS: Final = frozenset({"bullet_list_open", "ordered_list_open"})
 
 
 class MarkdownStream:
-    """Draws a text as it arrives.
+    """Draws text as it arrives.
 
     Args:
         columns: The width of prose.

@@ -54,7 +54,7 @@ def attachment_notes(text: str, workspace: Path) -> list[str]:
 
 
 def with_attachments(text: str, workspace: Path) -> Message:
-    """Make a message of a text and of the files it names.
+    """Make a message of text and of the files it names.
 
     Args:
         text: What was typed; `@path` names a file.

@@ -31,11 +31,11 @@ class Draft:
         self._kept = ""
 
     def is_kept(self, text: str) -> bool:
-        """Whether a text is the one saved last."""
+        """Whether this text was saved last."""
         return text == self._kept
 
     def keep(self, text: str) -> None:
-        """Save a text; an empty one, or one that is very long, removes the saved one."""
+        """Save the draft; an empty one, or one that is very long, removes the saved one."""
         self._kept = text
         with suppress(OSError):  # a full disk must not end a conversation
             if not text.strip() or len(text) > _MAX_LENGTH:

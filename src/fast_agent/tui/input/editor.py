@@ -167,7 +167,7 @@ class Editor:
         return text
 
     def remember(self, text: str) -> None:
-        """Add a text to the history, without changing the typed text."""
+        """Add text to the history, without changing the typed text."""
         self._history.append_string(text)
 
     def typed_before(self, text: str, *, but: str) -> str | None:

@@ -75,7 +75,7 @@ def smallest_k(p: float, steps: int, target: float) -> int:
 def check_steps(steps: int) -> None:
     """Raise RunError unless a task can have so many steps."""
     if steps < 1:
-        raise RunError(f"a task cannot have {steps} steps", hint="give a whole number from 1")
+        raise RunError(f"a task cannot have {steps} steps", hint="pass a whole number from 1")
 
 
 def check_target(target: float) -> None:
@@ -83,7 +83,7 @@ def check_target(target: float) -> None:
     if not 0 < target < 1:
         raise RunError(
             f"no vote can aim at a success of {target:g}",
-            hint="give a number between 0 and 1, such as 0.95",
+            hint="pass a number between 0 and 1, such as 0.95",
         )
 
 
@@ -143,7 +143,7 @@ def plan_with(k: int, p: float, steps: int, *, valid: float = 1.0) -> Plan:
     if not 0 < valid <= 1:
         raise RunError(
             f"a share of {valid:g} valid answers leaves nothing to vote on",
-            hint="give a number above 0, up to 1",
+            hint="pass a number above 0, up to 1",
         )
     each = votes_per_step(p, k) / valid
     return Plan(k, task_success(p, k, steps), each, each * steps)
