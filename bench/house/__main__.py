@@ -49,13 +49,18 @@ def figures(source: Path) -> Iterator[Figure]:
         source: The directory with the package.
     """
     house = House(source / PACKAGE)
-    chapters = house.chapters()
+    chapters = {
+        name: importer
+        for name, importer in house.chapters().items()
+        if not house.modules[name].is_later
+    }
     circles = house.circles()
     yield Figure("source lines, without pages and later features", house.lines(later=False), 58_000)
     yield Figure("source lines of later features", house.lines(later=True), None)
-    yield Figure("files", len(house.modules), 330)
+    yield Figure("files, without later features", house.files(later=False), 330)
+    yield Figure("files of later features", house.files(later=True), None)
     yield Figure(
-        "files with one importer",
+        "files with one importer, without later features",
         len(chapters),
         50,
         [f"{name} <- {importer}" for name, importer in chapters.items()],

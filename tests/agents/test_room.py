@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.agents.compaction import parts_of, size_of_view
 from fast_agent.agents.events import ModelAnswered, Warned
+from fast_agent.agents.history.compaction import parts_of, size_of_view
 from fast_agent.agents.turn_setup import CompactionPlan
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import ContextError, LimitError

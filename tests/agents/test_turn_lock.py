@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from fast_agent.agents.memory import TurnLock
+from fast_agent.agents.history.memory import TurnLock
 from fast_agent.app import FastAgent
 from fast_agent.errors import RunError
 

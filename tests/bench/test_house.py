@@ -34,9 +34,10 @@ def test_lines_and_files_are_counted(tmp_path: Path) -> None:
     assert (found.lines(later=False), len(found.modules)) == (3, 2)
 
 
-def test_lines_of_later_features_are_counted_apart(tmp_path: Path) -> None:
+def test_later_features_are_counted_apart(tmp_path: Path) -> None:
     found = house(tmp_path, tui__in__one="x = 1\n", tui_like="x = 1\ny = 2\n", types="x = 1\n")
     assert (found.lines(later=True), found.lines(later=False)) == (2, 2)
+    assert (found.files(later=True), found.files(later=False)) == (2, 1)
 
 
 def test_later_features_exist() -> None:

@@ -40,9 +40,9 @@ DOORS: dict[str, set[str]] = {
     "engine/batch_output.py": {"write"},  # the results, where the person said
     "engine/part_store.py": {"write"},  # where the person said, by digest
     "mcp/guarded_http.py": {"connect"},
-    "mcp/authorization.py": {"write"},
+    "mcp/oauth/authorization.py": {"write"},
     "mcp/live_session.py": {"connect"},
-    "mcp/login.py": {"connect"},
+    "mcp/oauth/login.py": {"connect"},
     "mcp/stdio.py": {"start"},
     "mcp/tool_sizes.py": {"write"},
     "mcp/web_page.py": {"connect"},

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.mcp.untrusted import block, one_line
+from fast_agent.mcp.untrusted import block, one_line, opens_safely
 
 
 def test_controls_bidirectional_marks_and_tags_are_dropped() -> None:
@@ -23,3 +24,21 @@ def test_a_line_is_one_bounded_printable_line(text: str, limit: int) -> None:
     assert len(line) <= limit
     assert "\n" not in line
     assert not any(character in line for character in "\x00\x1b\x7f\u202e\ud800")
+
+
+@pytest.mark.parametrize(
+    ("url", "safe"),
+    [
+        ("https://example.com/a?b=c", True),
+        ("http://127.0.0.1:8000/", True),
+        ("https://bank.com@evil.com/", False),
+        ("javascript:alert(1)", False),
+        ("file:///etc/passwd", False),
+        ("https:///path", False),
+        ("https://exa\u202emple.com", False),
+        ("https://example.com/a b", False),
+        ("http://[::1", False),
+    ],
+)
+def test_only_plain_web_addresses_are_opened(url: str, safe: bool) -> None:
+    assert opens_safely(url) is safe

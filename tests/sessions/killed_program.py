@@ -111,7 +111,7 @@ def killed(home: Path, last: int, *, after: bool, quiet: bool) -> bool:
 
 LATE = (
     "anyio._backends._asyncio",
-    "fast_agent.agents.journal",
+    "fast_agent.agents.history.journal",
     "fast_agent.sessions.collection",
     "fast_agent.workflows.chain",
 )

@@ -12,7 +12,7 @@ from fast_agent.config.load import with_our_keys
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.environment import VariableNames
 from fast_agent.trust.context import Given
-from fast_agent.trust.survey import Surveyed, survey
+from fast_agent.trust.effects.survey import Surveyed, survey
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.trust.found_project import CARDS, CONFIG, Project
 
-from fast_agent.trust.survey import effects_of, survey
+from fast_agent.trust.effects.survey import effects_of, survey
 
 if TYPE_CHECKING:
     from pathlib import Path

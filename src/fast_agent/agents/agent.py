@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
 
     from fast_agent.agents.events import Event, Listener
-    from fast_agent.agents.memory import Memory
+    from fast_agent.agents.history.memory import Memory
+    from fast_agent.agents.history.transcript import Transcript
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.steering import SteeringMessage
-    from fast_agent.agents.transcript import Transcript
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig

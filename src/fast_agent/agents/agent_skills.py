@@ -157,7 +157,7 @@ class AgentSkills:
 
     async def _load_in_fork(self, skill: SkillCall, context: ToolContext) -> tuple[Content, ...]:
         """Run, in another instance of the agent, a skill that its model loads."""
-        from fast_agent.agents.agent_tool import answer_of
+        from fast_agent.agents.delegation.agent_tool import answer_of
         from fast_agent.agents.tool_calls import TurnCallContext
 
         name = skill.fields.name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from fast_agent.agents.transcript import Transcript
+    from fast_agent.agents.history.transcript import Transcript
     from fast_agent.agents.turn_context import SharedConversation
     from fast_agent.messages.message import Message
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from fast_agent.agents.agent import Agent
 from fast_agent.agents.budget import Meter, UnapprovedTurn
 from fast_agent.agents.events import fan_out
-from fast_agent.agents.memory import Memory
+from fast_agent.agents.history.memory import Memory
 from fast_agent.agents.steering import Steering
 from fast_agent.agents.turn_life import TurnLife
 from fast_agent.errors import RunError
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Sequence
 
     from fast_agent.agents.events import Listener
+    from fast_agent.agents.history.transcript import Transcript
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import NewId
     from fast_agent.agents.steering import SteeringMessage
-    from fast_agent.agents.transcript import Transcript
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig

@@ -13,9 +13,9 @@ from fast_agent.errors import RunError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from fast_agent.agents.history.transcript import Compaction
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import NewId
-    from fast_agent.agents.transcript import Compaction
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import Fork, TurnSetup
@@ -98,7 +98,7 @@ class LlmAgent(LiveAgent):
             LimitError: A usage limit was reached.
             SessionError: What is remembered, or the summary, cannot be written.
         """
-        from fast_agent.agents.compaction import asking, compact, compact_natively
+        from fast_agent.agents.history.compaction import asking, compact, compact_natively
         from fast_agent.models.model import ModelRequest, compacts
 
         memory = self._memory

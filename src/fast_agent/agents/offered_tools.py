@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from fast_agent.agents.agent_servers import AgentServers
-    from fast_agent.agents.transcript import Transcript
+    from fast_agent.agents.history.transcript import Transcript
     from fast_agent.messages.message import ToolCall
     from fast_agent.tools.hooks import Hook
     from fast_agent.tools.permission import Asking

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Listener
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
     from fast_agent.cards.card_load import CardLoad
-    from fast_agent.mcp.authorization import Authorizations
+    from fast_agent.mcp.oauth.authorization import Authorizations
     from fast_agent.mcp.sampling import SamplingApproval
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.resources.provider import Provider

@@ -53,9 +53,9 @@ from fast_agent.tools.result import SKILL_MODEL
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from fast_agent.agents.history.transcript import Compaction
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.steering import Steering
-    from fast_agent.agents.transcript import Compaction
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import TurnSetup
@@ -255,7 +255,7 @@ class Turn:
         """Warn where the system prompt and the tools leave little room for a conversation."""
         if not tools.specs and len(system) < _SHORT_START:
             return
-        from fast_agent.agents.compaction import share_of_start, size_of_text, size_of_tools
+        from fast_agent.agents.history.compaction import share_of_start, size_of_text, size_of_tools
 
         taken = size_of_text(system) + size_of_tools(tools.specs)
         if taken < _SHORT_START // TOKEN_CHARACTERS:
@@ -309,7 +309,7 @@ class Turn:
         Returns:
             The tools to ask with.
         """
-        from fast_agent.agents.compaction import size_of_view, size_since_answer
+        from fast_agent.agents.history.compaction import size_of_view, size_since_answer
 
         most = share * window
         now = used + size_since_answer(self._life.draft.view)
@@ -348,7 +348,7 @@ class Turn:
 
     def _too_long(self, error: ContextError, system: str, tools: ToolTable) -> ContextError:
         """Return the error of a conversation that cannot be shortened, with what fills it."""
-        from fast_agent.agents import compaction as sizes
+        from fast_agent.agents.history import compaction as sizes
 
         start = sizes.size_of_text(system) + sizes.size_of_tools(tools.specs)
         if start <= sizes.size_of_view(self._life.draft.view):
@@ -361,7 +361,7 @@ class Turn:
         draft, window = self._life.draft, self._setup.window
         if native.get("model") == self._model.name:
             return
-        from fast_agent.agents.compaction import asking, compact
+        from fast_agent.agents.history.compaction import asking, compact
 
         summarized = replace(made, native=None)
         if not made.summary:
@@ -385,7 +385,7 @@ class Turn:
             native: Asks the provider for its own compact form first, if it has one; None asks for
                 a summary.
         """
-        from fast_agent.agents import compaction as how
+        from fast_agent.agents.history import compaction as how
 
         draft = self._life.draft
         start = how.start_for(draft, self._life.start)

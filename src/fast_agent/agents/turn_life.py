@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from fast_agent.agents.events import Event
-    from fast_agent.agents.journal import HistoryWriter, TurnJournal
-    from fast_agent.agents.memory import Memory
+    from fast_agent.agents.history.journal import HistoryWriter, TurnJournal
+    from fast_agent.agents.history.memory import Memory
     from fast_agent.agents.steering import Steering
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.messages.history import History
@@ -203,7 +203,7 @@ class TurnLife:
         context = self.context
         if context.journal is None:
             return NO_JOURNAL
-        from fast_agent.agents.journal import TurnJournal
+        from fast_agent.agents.history.journal import TurnJournal
 
         return TurnJournal(
             context.journal,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
-from fast_agent.agents.compaction import filling, parts_of
+from fast_agent.agents.history.compaction import filling, parts_of
 from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.placeholder import parse_template

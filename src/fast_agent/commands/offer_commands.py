@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from fast_agent.agents.compaction import size_of_tools
+from fast_agent.agents.history.compaction import size_of_tools
 from fast_agent.commands.command import Ask, Command, CommandResult, Word
 from fast_agent.commands.wording import fenced, listed, many, short
 from fast_agent.errors import RunError

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from fast_agent.agents.budget import Meter
 from fast_agent.agents.child_call_batch import ChildCallBatch
-from fast_agent.agents.child_history import StepSource, history_files, reads_of
+from fast_agent.agents.delegation.child_history import StepSource, history_files, reads_of
 from fast_agent.agents.events import Origin
+from fast_agent.agents.history.transcript import Transcript
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.step_tools import call_to_json
 from fast_agent.agents.tool_calls import TurnCallContext
-from fast_agent.agents.transcript import Transcript
 from fast_agent.engine.part_store import missing_part
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fast_agent.agents.child_history import Source
+    from fast_agent.agents.delegation.child_history import Source
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.messages.message import Message
     from fast_agent.models.model import DeltaSink, Model
@@ -307,7 +307,7 @@ class StepExecutor:
                 await agent.setup.render()
 
     async def _history_files(self, child: str) -> None:
-        from fast_agent.agents.child_history import HistoryFiles
+        from fast_agent.agents.delegation.child_history import HistoryFiles
 
         config = self._runtime.agent(child).config
         paths = history_files(config, self._workspace)

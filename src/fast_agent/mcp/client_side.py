@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import anyio
 
 from fast_agent.mcp.sampling import SAMPLING_REFUSED, SamplingPerson, answer_sampling
-from fast_agent.mcp.untrusted import block, one_line
+from fast_agent.mcp.untrusted import block, one_line, opens_safely
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.human_form import schema_problem
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
         ListRootsResult,
     )
 
-    from fast_agent.mcp.authorization import Authorizations
+    from fast_agent.mcp.oauth.authorization import Authorizations
     from fast_agent.mcp.open_calls import OpenCall, OpenCalls
     from fast_agent.mcp.sampling import Sampler, SamplingApproval
     from fast_agent.mcp.server import Root, ServerSpec
@@ -281,17 +280,6 @@ async def _fill(
             return ElicitResult(action="accept", content=content)
         message = f"{question}\n\nthe answer does not fit: {problem}"
     return ElicitResult(action="cancel")
-
-
-def opens_safely(url: str) -> bool:
-    """Whether an address may be shown to a person to open: `http` or `https`, without tricks."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-    except ValueError:
-        return False
-    hidden = parts.username is not None or not url.isprintable() or " " in url
-    return parts.scheme in ("http", "https") and bool(host) and not hidden
 
 
 def form_problem(schema: JsonObject) -> str | None:

@@ -43,10 +43,10 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from fast_agent.errors import ToolError, TrustError
-from fast_agent.mcp.authorization import same_origin
-from fast_agent.mcp.bearer import BearerAuth
 from fast_agent.mcp.client_side import ServerRequests
 from fast_agent.mcp.message_bounds import ENCODINGS, MESSAGE_LIMIT, MessageBounds
+from fast_agent.mcp.oauth.authorization import same_origin
+from fast_agent.mcp.oauth.bearer import BearerAuth
 from fast_agent.mcp.open_calls import CURRENT_CALL
 from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.stdio import ServerLog, ServerProcess

@@ -1,8 +1,9 @@
-"""Text that servers provide, made fit to be shown: bounded, without control characters."""
+"""Text and addresses that servers provide, made fit to be shown to a user."""
 
 from __future__ import annotations
 
 import unicodedata
+from urllib.parse import urlsplit
 
 NAME_LIMIT = 200
 REPORT_LIMIT = 500
@@ -23,6 +24,17 @@ def block(text: str, limit: int) -> str:
     """Bound a longer text and drop its controls, line breaks and tabs kept."""
     shown = _plain(text[:limit])
     return shown if len(text) <= limit else shown + _CUT
+
+
+def opens_safely(url: str) -> bool:
+    """Whether an address may be shown to a person to open: `http` or `https`, without tricks."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return False
+    hidden = parts.username is not None or not url.isprintable() or " " in url
+    return parts.scheme in ("http", "https") and bool(host) and not hidden
 
 
 def _plain(text: str) -> str:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.mcp.authorization import Authorizations
+    from fast_agent.mcp.oauth.authorization import Authorizations
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.registry.registry import Snapshot
@@ -657,7 +657,7 @@ class Program:
         if self.gate.fault is not None:
             return None
         if self._authorizations is None:
-            from fast_agent.mcp.authorization import Authorizations
+            from fast_agent.mcp.oauth.authorization import Authorizations
 
             self._authorizations = Authorizations(home_directory(self._environ))
         return self._authorizations

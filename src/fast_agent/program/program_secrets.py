@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fast_agent.cards.card import Card
-    from fast_agent.mcp.authorization import Authorizations
+    from fast_agent.mcp.oauth.authorization import Authorizations
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.registry.registry import Snapshot
     from fast_agent.text.redaction import Redactor

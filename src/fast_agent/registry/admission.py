@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     ProvidersOf = Callable[[AgentConfig], frozenset[str]]
     from fast_agent.text.json_value import JsonObject
-    from fast_agent.trust.skill_effects import FoundSkills
+    from fast_agent.trust.effects.skill_effects import FoundSkills
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class Admission:
         """Return a configuration in which no found file undoes a bound of the person's own."""
         if not self.hides_home or self._gate.options.passive:
             return settings
-        from fast_agent.trust.easing import with_bounds_of
+        from fast_agent.trust.effects.easing import with_bounds_of
 
         eased = {
             effect.subject.partition(":")[0]
@@ -184,9 +184,9 @@ class Admission:
         Raises:
             CardError: They would do something that is not approved; contains every problem.
         """
-        from fast_agent.trust.easing import without_easing
+        from fast_agent.trust.effects.easing import without_easing
+        from fast_agent.trust.effects.survey import Surveyed, survey
         from fast_agent.trust.origin import root_of
-        from fast_agent.trust.survey import Surveyed, survey
 
         root, given = root_of(path), {card.config.source for card in self.expected.given_cards()}
         cards = tuple([card for card in load.cards if card.config.source not in given])
@@ -317,7 +317,7 @@ class Admission:
         if options.passive:
             taken = self._taken_keys.get(layer.path, ())
             return FoundPart(Grant(root), VariableNames(self._environ), taken)
-        from fast_agent.trust.easing import dropped
+        from fast_agent.trust.effects.easing import dropped
 
         left_out = [keys for one in self.decisions.closed_of(root) for keys in dropped(one, value)]
         left_out += self._taken_keys.get(layer.path, ())
@@ -367,7 +367,7 @@ class Admission:
                 config = with_free_tools(config)
             bounds = eased.get(Holder("card", config.name)) if eased else None
             if bounds:
-                from fast_agent.trust.easing import without_easing
+                from fast_agent.trust.effects.easing import without_easing
 
                 config = without_easing(config, bounds)
             cards.append(card.with_config(config))
@@ -459,7 +459,7 @@ class Admission:
         """Return the aliases or the endpoint that a model spec needs and that are left out."""
         settings = self.decisions.settings
         if "model_aliases" in settings:
-            from fast_agent.trust.config_effects import names_found_alias
+            from fast_agent.trust.effects.config_effects import names_found_alias
 
             layers = tuple(chain.from_iterable(self.expected.layers.values()))
             if names_found_alias(text, layers, self._person()):
@@ -599,7 +599,7 @@ class SkillAdmission:
         Returns:
             None where the skill was not found, but given.
         """
-        from fast_agent.trust.skill_effects import eased_subject
+        from fast_agent.trust.effects.skill_effects import eased_subject
 
         skill, approved, is_found = Path(folder), set[str](), False
         for skills, grant in self._decisions.decided_skills():

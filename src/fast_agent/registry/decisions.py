@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from fast_agent.text.source import Signature
     from fast_agent.trust.context import Given
     from fast_agent.trust.effect import Effect
+    from fast_agent.trust.effects.skill_effects import FoundSkills
     from fast_agent.trust.found_set import FoundSet, Provenance
     from fast_agent.trust.gate import Gate
     from fast_agent.trust.grant import Grant
-    from fast_agent.trust.skill_effects import FoundSkills
 
 log = logging.getLogger(__name__)
 
@@ -245,7 +245,7 @@ class Decisions:
         """Return the skills of each set, with what it may do."""
         with self._lock:
             if self._skills_of is None:
-                from fast_agent.trust.survey import found_skills
+                from fast_agent.trust.effects.survey import found_skills
 
                 self._skills_of = tuple(
                     (found_skills(self._expected.surveyed(path)), self.grants[path])
@@ -321,7 +321,7 @@ class Decisions:
         Args:
             servers: Their names; they reach all but cards from addresses.
         """
-        from fast_agent.trust.survey import survey
+        from fast_agent.trust.effects.survey import survey
 
         found: list[FoundSet] = []
         for path, known in self.sets.items():
@@ -396,7 +396,7 @@ class Decisions:
         """Group what is not allowed by the part that is left out."""
         self.settings, self.servers = {}, {}
         self.parts, self.closed_sets = {}, {}
-        from fast_agent.trust.survey import found_skills
+        from fast_agent.trust.effects.survey import found_skills
 
         for path, found in self.sets.items():
             parts = self._expected.surveyed(path)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.trust.context import Given
     from fast_agent.trust.effect import Effect, Holder
+    from fast_agent.trust.effects.survey import Surveyed
     from fast_agent.trust.found_set import FoundSet
     from fast_agent.trust.gate import Gate
-    from fast_agent.trust.survey import Surveyed
 
 
 def shared_options(
@@ -208,7 +208,7 @@ class Expected:
                 by then: the cards are judged right after the configuration next to them. What
                 is run or read is checked again when it is.
         """
-        from fast_agent.trust.survey import survey
+        from fast_agent.trust.effects.survey import survey
 
         parts = self.surveyed(root)
         known = self._described.pop(root, None)
@@ -225,7 +225,7 @@ class Expected:
             if key in self.roots
             for card in self.roots[key].load.cards
         }
-        from fast_agent.trust.survey import Surveyed
+        from fast_agent.trust.effects.survey import Surveyed
 
         return Surveyed(
             root=root,
@@ -265,7 +265,7 @@ class Expected:
 
     def examine(self, root: Path, holder: Holder) -> Iterable[Effect]:
         """Work out the effects of a holder as its files are now."""
-        from fast_agent.trust.survey import effects_of
+        from fast_agent.trust.effects.survey import effects_of
 
         return effects_of(self.surveyed(root), holder)
 

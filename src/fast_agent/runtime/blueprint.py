@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.agent_tool import AgentTool
+    from fast_agent.agents.delegation.agent_tool import AgentTool
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.agents.turn_context import TurnContext
@@ -304,14 +304,14 @@ class LlmBlueprint:
         """Yield the tools of an instance's children, with their own limits."""
         if self._children is None:
             self._children = tuple(self._child_tools())
-        from fast_agent.agents.agent_tool import ChildCallLimits
+        from fast_agent.agents.delegation.agent_tool import ChildCallLimits
 
         crew = ChildCallLimits(self._config, self._context.options.max_depth)
         return (replace(tool, crew=crew) for tool in self._children)
 
     def _child_tools(self) -> Iterator[AgentTool]:
         config, context = self._config, self._context
-        from fast_agent.agents.agent_tool import ChildCallLimits, agent_tool
+        from fast_agent.agents.delegation.agent_tool import ChildCallLimits, agent_tool
 
         crew = ChildCallLimits(config, context.options.max_depth)
         for name in dict.fromkeys(config.agents):
@@ -337,7 +337,7 @@ class LlmBlueprint:
         return Instruction(template, config, given)
 
     def _listing(self, name: str) -> AgentListing:
-        from fast_agent.agents.agent_tool import describe
+        from fast_agent.agents.delegation.agent_tool import describe
 
         child = self._context.cards[name].config
         return AgentListing(name, describe(child), child.servers)
@@ -493,7 +493,7 @@ def templates_of(config: AgentConfig, workspace: Path) -> tuple[Message, ...]:
     if not config.messages or config.remote is not None:
         return ()
     directory = config.directory or workspace
-    from fast_agent.agents.child_history import reads_of
+    from fast_agent.agents.delegation.child_history import reads_of
     from fast_agent.messages.file import read_history
 
     return tuple(

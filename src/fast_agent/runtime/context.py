@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.child_history import ChildHistories
+    from fast_agent.agents.delegation.child_history import ChildHistories
     from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.agents.turn_context import OpenCallMeters, TurnContext
     from fast_agent.cards.agent_config import AgentConfig
@@ -113,7 +113,7 @@ class RuntimeContext:
     @property
     def histories(self) -> ChildHistories:
         """Draws the routes between histories of parents and children."""
-        from fast_agent.agents.child_history import ChildHistories
+        from fast_agent.agents.delegation.child_history import ChildHistories
 
         options = self.options
         return ChildHistories(

@@ -403,7 +403,7 @@ class Runtime:
             RunError: There is no such card.
             FastAgentError: A card cannot be run, or the turn could not be finished.
         """
-        from fast_agent.agents.child_call import call_child
+        from fast_agent.agents.delegation.child_call import call_child
 
         self._edition.card(child)
         conversation = self._conversation if conversation is None else conversation

@@ -7,7 +7,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from fast_agent.agents.agent_tool import MESSAGE_SCHEMA, describe
+from fast_agent.agents.delegation.agent_tool import MESSAGE_SCHEMA, describe
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_content import content_to_wire
 from fast_agent.resources.provider import ToolAnswer

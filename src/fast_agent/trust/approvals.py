@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
 from fast_agent.errors import ConfigError, os_reason
 from fast_agent.text.frozen import frozen
-from fast_agent.trust.effect import ANY_COMMAND, EFFECT_KINDS, Effect, Holder, HolderKind, no_files
+from fast_agent.trust.effect import (
+    ANY_COMMAND,
+    EFFECT_KINDS,
+    Effect,
+    Holder,
+    HolderKind,
+    no_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

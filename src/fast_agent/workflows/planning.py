@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from fast_agent.agents.child_call_batch import ChildCallBatch
-    from fast_agent.agents.child_history import HistoryRoute
+    from fast_agent.agents.delegation.child_history import HistoryRoute
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from anyio import CancelScope
 
-from fast_agent.agents.child_call import call_child
 from fast_agent.agents.child_call_batch import ChildCallBatch
 from fast_agent.agents.conversation import conversation_of
+from fast_agent.agents.delegation.child_call import call_child
 from fast_agent.agents.events import WorkflowAdvanced
 from fast_agent.errors import RunError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.child_history import HistoryRoute
+    from fast_agent.agents.delegation.child_history import HistoryRoute
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.agents.turn_setup import TurnResult

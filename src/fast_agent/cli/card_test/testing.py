@@ -18,7 +18,7 @@ from fast_agent.cli.report import report_left_out
 from fast_agent.config.home import CONFIG_NAMES
 from fast_agent.errors import ConfigError, FastAgentError, TrustError
 from fast_agent.text.json_value import as_object
-from fast_agent.trust.card_effects import names_in
+from fast_agent.trust.effects.card_effects import names_in
 from fast_agent.trust.origin import end_of
 
 if TYPE_CHECKING:

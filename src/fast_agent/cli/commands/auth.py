@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.app import FastAgent
-    from fast_agent.mcp.authorization import Authorization, Authorizations, Place
+    from fast_agent.mcp.oauth.authorization import Authorization, Authorizations, Place
     from fast_agent.mcp.server import ServerSpec
 
 _SERVER = click.argument("server", metavar="NAME|URL")
@@ -90,7 +90,7 @@ def login(
     """
     import asyncio
 
-    from fast_agent.mcp.login import LoginOptions, log_in, open_browser
+    from fast_agent.mcp.oauth.login import LoginOptions, log_in, open_browser
 
     _refuse_if_started()
     program = _program(config_path)
@@ -130,7 +130,7 @@ def logout(server: str, *, config_path: Path | None) -> None:
 
     from fast_agent.cli.report import report_note
     from fast_agent.errors import ConfigError
-    from fast_agent.mcp.login import revoke
+    from fast_agent.mcp.oauth.login import revoke
     from fast_agent.mcp.server import HttpTarget
 
     _refuse_if_started()
@@ -196,7 +196,7 @@ def _program(config_path: Path | None) -> FastAgent:
 
 def _authorizations() -> Authorizations:
     from fast_agent.config.home import home_directory
-    from fast_agent.mcp.authorization import Authorizations
+    from fast_agent.mcp.oauth.authorization import Authorizations
 
     return Authorizations(home_directory(os.environ))
 

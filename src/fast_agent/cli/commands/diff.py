@@ -239,7 +239,7 @@ def _effects(name: str, cards: Sequence[Card]) -> tuple[Effect, ...]:
     """Work out what cards would do beyond talking, as if a found project had them."""
     from fast_agent.models.spec import parse_model_spec
     from fast_agent.trust.context import Given
-    from fast_agent.trust.survey import Surveyed, survey
+    from fast_agent.trust.effects.survey import Surveyed, survey
 
     path = Path(os.path.realpath(name))
     root = path if path.is_dir() else path.parent

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fast_agent.agents.agent_tool import ChildCallLimits
+from fast_agent.agents.delegation.agent_tool import ChildCallLimits
 from fast_agent.agents.events import ChildFinished, ChildStarted
 from fast_agent.agents.tool_calls import TurnCallContext
 from fast_agent.cards.card_files import is_skill

@@ -7,8 +7,8 @@ import anyio
 import pytest
 from tests.patience import pass_seconds
 
-from fast_agent.agents.agent_tool import ChildCallLimits, agent_tool, describe
-from fast_agent.agents.child_history import HistoryRoute
+from fast_agent.agents.delegation.agent_tool import ChildCallLimits, agent_tool, describe
+from fast_agent.agents.delegation.child_history import HistoryRoute
 from fast_agent.agents.events import ChildFinished, ChildStarted, Event, TurnStarted
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams, UsageLimits

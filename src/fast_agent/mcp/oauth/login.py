@@ -35,11 +35,10 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from fast_agent.errors import ConfigError, ToolError, TrustError
-from fast_agent.mcp.authorization import Authorization, canonical, same_origin
-from fast_agent.mcp.client_side import opens_safely
 from fast_agent.mcp.guarded_http import GuardedTransport
 from fast_agent.mcp.message_bounds import ENCODINGS, MessageBounds
-from fast_agent.mcp.untrusted import one_line
+from fast_agent.mcp.oauth.authorization import Authorization, canonical, same_origin
+from fast_agent.mcp.untrusted import one_line, opens_safely
 from fast_agent.text.frozen import frozen
 from fast_agent.trust.address import place_of_host
 from fast_agent.version import __version__
@@ -47,7 +46,7 @@ from fast_agent.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
 
-    from fast_agent.mcp.authorization import Authorizations, Place
+    from fast_agent.mcp.oauth.authorization import Authorizations, Place
     from fast_agent.mcp.server import HttpTarget, ServerSpec
 
 CALLBACK_PATH: Final = "/callback"
@@ -499,7 +498,7 @@ async def revoke(authorization: Authorization, spec_name: str) -> bool:
     Returns:
         Whether it did; False where it offers no such thing, or cannot be reached.
     """
-    from fast_agent.mcp.bearer import revocation_request
+    from fast_agent.mcp.oauth.bearer import revocation_request
 
     request = revocation_request(authorization)
     if request is None:

@@ -16,8 +16,11 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.trust.address import shown_address
-from fast_agent.trust.card_effects import CardEffects, card_effects, names_in
-from fast_agent.trust.config_effects import (
+from fast_agent.trust.context import Context
+from fast_agent.trust.digest import text_digest
+from fast_agent.trust.effect import Holder
+from fast_agent.trust.effects.card_effects import CardEffects, card_effects, names_in
+from fast_agent.trust.effects.config_effects import (
     base_urls,
     config_effects,
     default_model,
@@ -26,14 +29,11 @@ from fast_agent.trust.config_effects import (
     server_names,
     site_of,
 )
-from fast_agent.trust.context import Context
-from fast_agent.trust.digest import text_digest
-from fast_agent.trust.effect import Holder
+from fast_agent.trust.effects.skill_effects import FoundSkills
 from fast_agent.trust.found_set import FoundSet
 from fast_agent.trust.free_models import talking
 from fast_agent.trust.origin import Root, address_of_root, ownership_of
 from fast_agent.trust.site import placed
-from fast_agent.trust.skill_effects import FoundSkills
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

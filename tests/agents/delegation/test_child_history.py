@@ -13,7 +13,7 @@ from anyio.lowlevel import checkpoint
 from tests.patience import pass_seconds
 from tests.workflows.scripted_world import World, agent, card
 
-from fast_agent.agents.child_history import history_files, wanted_history
+from fast_agent.agents.delegation.child_history import history_files, wanted_history
 from fast_agent.cards.agent_config import HISTORIES, AgentConfig, ChildHistory
 from fast_agent.errors import RunError
 from fast_agent.messages.file import HistoryDocument, read_history, write_history

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.agents.transcript import Transcript
+from fast_agent.agents.history.transcript import Transcript
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.long_results import ResultLimits
 from fast_agent.messages.message import Message, ToolCall, ToolResult

@@ -16,13 +16,13 @@ from mcp.shared.auth import OAuthToken
 from pydantic import ValidationError
 
 from fast_agent.errors import ConfigError, ToolError
-from fast_agent.mcp.authorization import EXPIRY_MARGIN_SECONDS, same_origin
+from fast_agent.mcp.oauth.authorization import EXPIRY_MARGIN_SECONDS, same_origin
 from fast_agent.mcp.untrusted import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from fast_agent.mcp.authorization import Authorization, Authorizations
+    from fast_agent.mcp.oauth.authorization import Authorization, Authorizations
 
 _PARAMETER: Final = r'(?:^|[\s,]){name}\s*=\s*(?:"([^"]*)"|([^\s,]+))'
 _SCOPE_LIMIT: Final = 400

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from anyio import Event
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from fast_agent.agents.transcript import Compaction, Transcript
+from fast_agent.agents.history.transcript import Compaction, Transcript
 from fast_agent.errors import RunError, SessionError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from contextvars import Token
     from types import TracebackType
 
-    from fast_agent.agents.journal import HistoryWriter
+    from fast_agent.agents.history.journal import HistoryWriter
     from fast_agent.messages.history import History
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import Message
@@ -138,7 +138,7 @@ class Memory:
         """
         if not self.remembers:
             return
-        from fast_agent.agents.journal import HistoryWriter
+        from fast_agent.agents.history.journal import HistoryWriter
         from fast_agent.sessions.collection import collection_paused
 
         with collection_paused():

@@ -16,9 +16,9 @@ from tests.mcp.authorized import Server, browse
 
 from fast_agent.config.settings import OAuthSettings
 from fast_agent.errors import ConfigError, FastAgentError, ToolError, TrustError
-from fast_agent.mcp.authorization import Authorization, Authorizations
 from fast_agent.mcp.client_side import ClientSide
-from fast_agent.mcp.login import LoginOptions, log_in, revoke
+from fast_agent.mcp.oauth.authorization import Authorization, Authorizations
+from fast_agent.mcp.oauth.login import LoginOptions, log_in, revoke
 from fast_agent.mcp.pool import ServerPool, need
 from fast_agent.mcp.server import HttpTarget, ServerSpec
 from fast_agent.messages.message import ToolCall
@@ -356,7 +356,7 @@ async def test_an_authorization_server_that_lies_gets_nothing(
 
 @pytest.mark.spec("OAUTH-6")
 async def test_a_public_server_cannot_name_a_private_place(kept: Authorizations) -> None:
-    from fast_agent.mcp.login import _Addresses
+    from fast_agent.mcp.oauth.login import _Addresses
 
     target = HttpTarget(url="https://mcp.example.com/mcp")
     addresses = _Addresses(ServerSpec(name="docs", target=target), target, is_local=False)

@@ -11,7 +11,7 @@ from tests.trust.found_project import CARDS, CONFIG, Project
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.config.settings import Settings, SkillsSettings
 from fast_agent.trust.effect import ANY_COMMAND
-from fast_agent.trust.survey import survey
+from fast_agent.trust.effects.survey import survey
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fast_agent.agents.memory import Memory
+from fast_agent.agents.history.memory import Memory
 from fast_agent.messages.message import Message
 
 BLOCK = (Message.user("from a child"), Message.assistant("said"))

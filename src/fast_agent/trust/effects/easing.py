@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from fast_agent.config import bounds
 from fast_agent.config.settings import StatedFacts
 from fast_agent.text.json_value import as_object
-from fast_agent.trust.card_effects import is_weaker
-from fast_agent.trust.config_effects import DEFAULT_BOUNDS
+from fast_agent.trust.effects.card_effects import is_weaker
+from fast_agent.trust.effects.config_effects import DEFAULT_BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

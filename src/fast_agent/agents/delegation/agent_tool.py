@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from anyio import Semaphore
 
-from fast_agent.agents.child_call import call_child
+from fast_agent.agents.delegation.child_call import call_child
 from fast_agent.agents.events import ChildFinished, ChildStarted
 from fast_agent.agents.output import JsonSchema
 from fast_agent.agents.runtime_options import MAX_DEPTH
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from fast_agent.agents.child_call import Clone
-    from fast_agent.agents.child_history import HistoryRoute
+    from fast_agent.agents.delegation.child_call import Clone
+    from fast_agent.agents.delegation.child_history import HistoryRoute
     from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content

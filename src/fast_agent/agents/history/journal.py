@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from fast_agent.agents.events import Origin
-    from fast_agent.agents.transcript import Compaction, Transcript
+    from fast_agent.agents.history.transcript import Compaction, Transcript
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message, ToolResult

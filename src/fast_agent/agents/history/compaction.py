@@ -18,7 +18,7 @@ from dataclasses import replace
 from logging import getLogger
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fast_agent.agents.transcript import Compaction
+from fast_agent.agents.history.transcript import Compaction
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.config.bounds import TOKEN_CHARACTERS
 from fast_agent.errors import ContextError, ModelError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 
     from fast_agent.agents.budget import Budget
-    from fast_agent.agents.transcript import Transcript
+    from fast_agent.agents.history.transcript import Transcript
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.agents.turn_setup import TurnSetup
     from fast_agent.messages.history import History

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from fast_agent.agents.conversation import conversation_of
-from fast_agent.agents.transcript import Transcript
+from fast_agent.agents.history.transcript import Transcript
 from fast_agent.cards.agent_config import NO_OVERRIDES, ChildHistory
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire

@@ -18,9 +18,9 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError, read_confined
 from fast_agent.text.source import Source, decode
 from fast_agent.text.yaml_document import parse_yaml
-from fast_agent.trust.card_effects import has_tools, names_in
 from fast_agent.trust.digest import MAX_BYTES, MAX_FILES, tree_digests
 from fast_agent.trust.effect import EASING_FIELDS, Holder
+from fast_agent.trust.effects.card_effects import has_tools, names_in
 from fast_agent.trust.origin import end_of, looks_secret
 from fast_agent.trust.site import Site, placed
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.agents.compaction import compact, start_for
 from fast_agent.agents.events import Warned
-from fast_agent.agents.transcript import Compaction, Transcript
+from fast_agent.agents.history.compaction import compact, start_for
+from fast_agent.agents.history.transcript import Compaction, Transcript
 from fast_agent.errors import ContextError, LimitError, ModelError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall, ToolResult

@@ -15,8 +15,8 @@ from fast_agent.text.environment import has_variable, variables_in
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_list, as_object
 from fast_agent.trust.address import Address, address_of
-from fast_agent.trust.card_effects import is_weaker, request_params, texts_in
 from fast_agent.trust.effect import Holder
+from fast_agent.trust.effects.card_effects import is_weaker, request_params, texts_in
 from fast_agent.trust.free_models import destination, is_own_address
 from fast_agent.trust.site import Site, placed
 

@@ -1,0 +1,1 @@
+"""Delegation: agents as tools, and the histories they share."""

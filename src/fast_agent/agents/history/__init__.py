@@ -1,0 +1,1 @@
+"""What an agent remembers: its transcript, its history, how both are recorded and compacted."""

@@ -1,0 +1,1 @@
+"""OAuth: authorization of this program at remote MCP servers."""
