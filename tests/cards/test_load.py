@@ -11,6 +11,7 @@ import pytest
 from fast_agent.cards.card_files import list_directory
 from fast_agent.cards.load import CardLoad, Fetched, load_cards
 from fast_agent.errors import CardError, ResourceError
+from fast_agent.trust.grant import Grant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -471,3 +472,16 @@ def test_a_thousand_cards_take_little_time(cards: Path) -> None:
         assert count == 1000
     # 0.08 s on an idle machine; the limit leaves room for a slow and busy one.
     assert best < 8
+
+
+def test_a_link_of_a_found_set_leads_nowhere_else(cards: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("---\nname: secret\n---\nHi.\n")
+    write(cards, {"own.md": "---\nname: own\n---\nHi.\n"})
+    (cards / "link.md").symlink_to(tmp_path / "secret.md")
+    found = load_cards([cards], cwd=cards.parent, grant=Grant(cards.resolve()))
+    assert names(found) == ["own"]
+    (warning,) = found.diagnostics
+    assert warning.path.endswith("cards/link.md")
+    assert "leads out of" in warning.message
+    named = load_cards([cards], cwd=cards.parent)
+    assert sorted(names(named)) == ["own", "secret"]

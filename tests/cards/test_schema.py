@@ -187,8 +187,10 @@ def test_frontmatter_may_leave_the_instruction_to_the_body() -> None:
     front = validator(schema(body=True))
     assert front.is_valid({"name": "a"})
     assert front.is_valid({"type": "router", "agents": ["a"]})
+    assert front.is_valid({"name": "a", "instruction": " "})  # a blank one is as good as none
     assert not UNION.is_valid({"name": "a"})
     assert not front.is_valid({"type": "router"})
+    assert not front.is_valid({"type": "router", "agents": []})
 
 
 @pytest.mark.parametrize("card_type", [None, *CARD_TYPES])

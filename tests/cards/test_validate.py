@@ -9,6 +9,7 @@ from fast_agent.cards.agent_config import AgentConfig, ChildHistory, McpConnect
 from fast_agent.cards.document import read_markdown, read_yaml
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.cards.validate import Origin, name_fault, validate_card
+from fast_agent.text.environment import VariableNames
 from fast_agent.text.source import Source
 
 if TYPE_CHECKING:
@@ -623,3 +624,14 @@ def test_places_of_a_card() -> None:
     assert body is not None
     assert body.start.line == 5
     assert card.source_line(5) == "Hi"
+
+
+def test_of_variables_whose_names_alone_are_known_only_text_is_read() -> None:
+    text = "model: ${MODEL}\nmax_parallel: ${MANY}\nservers: ['${ONE}']\ninstruction: Hi ${X}\n"
+    (document,) = read_yaml(Source("x.yaml", text), multi_card=False).documents
+    environ = VariableNames({"MODEL": "secret", "MANY": "3", "ONE": "time", "X": "y"})
+    card, found = validate_card(document, Origin("x", FILE, None), environ)
+    assert found == []
+    assert card.config.model == "${MODEL}"
+    assert card.config.servers == ("${ONE}",)
+    assert card.config.max_parallel == AgentConfig(name="x").max_parallel

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
-from fast_agent.workflows.workflow_line import workflow_line
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -125,38 +123,6 @@ def test_a_workflow_that_fails_is_an_error(run: Run, project: Path) -> None:
     done = run("go", "--card", "cards", "--agent", "front", "-m", "hi", "--model", "passthrough")
     assert (done.code, done.out) == (1, "")
     assert "hint: its model only repeats the message" in done.err
-
-
-@pytest.mark.parametrize(
-    ("kind", "facts", "line"),
-    [
-        ("branch", {"agent": "a", "index": 0, "text": "x"}, "`a` answered: x"),
-        ("branch", {"agent": "a", "index": 0, "error": "x"}, ""),
-        ("route", {"agent": "a", "confidence": None, "reasoning": None}, "goes to `a`"),
-        (
-            "route",
-            {"agent": "a", "confidence": "low", "reasoning": "why not"},
-            "goes to `a` (low confidence): why not",
-        ),
-        (
-            "plan",
-            {"number": 2, "steps": [{"tasks": [{"agent": "a"}, {"agent": "b"}]}] * 2},
-            "plan 2: 4 tasks for `a`, `b` in 2 steps",
-        ),
-        ("plan", {"number": 1, "steps": [{"tasks": [{"agent": "a"}]}]}, "plan 1: a task for `a`"),
-        ("plan", {"number": 3, "steps": []}, "plan 3: nothing more to do"),
-        ("task", {"agent": "a", "description": "dig", "status": "started"}, ""),
-        (
-            "task",
-            {"agent": "a", "description": "dig", "status": "failed", "error": "rock"},
-            "task failed: `a`: dig",
-        ),
-        ("rating", {"round": 1, "rating": "FAIR", "feedback": "dull"}, "round 1 is FAIR: dull"),
-        ("else", {"answer": "7", "votes": 2}, "else: answer 7, votes 2"),
-    ],
-)
-def test_each_step_is_one_line(kind: str, facts: Any, line: str) -> None:
-    assert workflow_line(kind, facts) == line
 
 
 @pytest.mark.spec("FLOW-CHAIN-3")

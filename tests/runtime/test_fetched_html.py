@@ -16,6 +16,12 @@ BASE = "https://example.org/docs/"
         ('<p>See <a href="../x?a=1">this one</a>.', "See [this one](https://example.org/x?a=1)."),
         ('<a href="javascript:alert(1)">bad</a>', "bad"),
         ("<ul><li>one<li>two<ol><li>a</ol></ul>", "- one\n- two\n  1. a"),
+        ("<ol><li>a<li>b<li>c</ol><ol><li>d</ol>", "1. a\n2. b\n3. c\n\n1. d"),
+        ("<table><tr><td>1</tr></table>", "| 1 |"),
+        (
+            "<table><tr><td>1</tr><tr><td>2</tr></table><p>x",
+            "| 1 |\n| --- |\n| 2 |\n\nx",
+        ),
         ('<pre><code class="language-py">x =  1\n  y</code></pre>', "```\nx =  1\n  y\n```"),
         ('<pre class="language-py">x</pre>', "```py\nx\n```"),
         ("<table><tr><th>a<th>b</tr><tr><td>1</td><td>2|3</td></tr></table>", None),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
+from tests.sessions.session_world import store_in
 
 from fast_agent.agents.events import Event, ToolStarted
 from fast_agent.agents.llm_agent import LlmAgent
@@ -18,10 +19,12 @@ from fast_agent.errors import CardError, HistoryError, LimitError, ModelError, R
 from fast_agent.messages.message import Message
 from fast_agent.models.offline.models import PassthroughModel
 from fast_agent.runtime.runtime import Runtime
+from fast_agent.steps.steps import NullSteps
 from fast_agent.tools.human import HumanAnswer, HumanRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from fast_agent.models.model import ModelRequest, ModelResponse
@@ -426,3 +429,28 @@ async def test_agents_are_closed_with_the_runtime(new_runtime: NewRuntime) -> No
         one = runtime.default
     with pytest.raises(RunError, match="is closed"):
         await one.generate(Message.user("hi"))
+
+
+class CountingSteps(NullSteps):
+    """Steps that count the turns they carry."""
+
+    turns = 0
+
+    def turn(
+        self, agent: str, message: Message, call_id: str | None
+    ) -> AbstractContextManager[None]:
+        self.turns += 1
+        return super().turn(agent, message, call_id)
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+async def test_a_recording_carries_turns_before_the_journal_does(
+    new_runtime: NewRuntime, tmp_path: Path, *, is_recorded: bool
+) -> None:
+    recording, durable = CountingSteps(), CountingSteps()
+    fields = {"steps": recording} if is_recorded else {}
+    with store_in(tmp_path).create() as session:
+        session.journal.steps = durable
+        async with new_runtime(agent(), journal=session.journal, **fields) as runtime:
+            await runtime.default.generate("hi")
+    assert (recording.turns, durable.turns) == ((1, 0) if is_recorded else (0, 1))

@@ -14,6 +14,7 @@ import pytest
 from tests.sessions.session_world import plain_turn, store_in, texts, tool_turn, write
 
 from fast_agent.errors import SessionError, TrustError
+from fast_agent.sessions.event import HistoryCleared
 from fast_agent.sessions.facts import SessionSets
 from fast_agent.sessions.integrity import FACTS_SUM, SEAL
 from fast_agent.sessions.sqlite.files import SessionFiles
@@ -426,3 +427,13 @@ def test_nested_rewinds_leave_what_each_kept(tmp_path: Path) -> None:
         assert session.state.last == 5 * 3 + 3 + 3 + 5
     with store.open(session.id) as again:
         assert again.history("ann") == []
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 9, 40])
+def test_events_of_one_write_are_kept_however_many_they_are(tmp_path: Path, count: int) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        session.journal.record(*(HistoryCleared(f"agent-{one}", True) for one in range(count)))
+        session_id = session.id
+    with store.open(session_id) as session:
+        assert sorted(session.state.agents) == sorted(f"agent-{one}" for one in range(count))

@@ -239,6 +239,7 @@ async def test_a_card_fetches_no_page(room: Room) -> None:
     result = await room.call("smart", agent_card_path="card.md", message="hi")
     assert result.is_error
     assert "fetches a web page" in result.text
+    assert "card.md:4:1" in result.text  # the instruction itself; of other fields, the key
 
 
 @pytest.mark.spec("INTERNAL-30")

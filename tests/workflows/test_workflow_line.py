@@ -1,0 +1,47 @@
+"""The line for each step of a workflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fast_agent.workflows.workflow_line import workflow_line
+
+
+@pytest.mark.parametrize(
+    ("kind", "facts", "line"),
+    [
+        ("branch", {"agent": "a", "index": 0, "text": "x"}, "`a` answered: x"),
+        ("branch", {"agent": "a", "index": 0, "error": "x"}, ""),
+        ("route", {"agent": "a", "confidence": None, "reasoning": None}, "goes to `a`"),
+        (
+            "route",
+            {"agent": "a", "confidence": "low", "reasoning": "why not"},
+            "goes to `a` (low confidence): why not",
+        ),
+        (
+            "plan",
+            {"number": 2, "steps": [{"tasks": [{"agent": "a"}, {"agent": "b"}]}] * 2},
+            "plan 2: 4 tasks for `a`, `b` in 2 steps",
+        ),
+        ("plan", {"number": 1, "steps": [{"tasks": [{"agent": "a"}]}]}, "plan 1: a task for `a`"),
+        ("plan", {"number": 3, "steps": []}, "plan 3: nothing more to do"),
+        ("task", {"agent": "a", "description": "dig", "status": "started"}, ""),
+        (
+            "task",
+            {"agent": "a", "description": "dig", "status": "failed", "error": "rock"},
+            "task failed: `a`: dig",
+        ),
+        ("rating", {"round": 1, "rating": "FAIR", "feedback": "dull"}, "round 1 is FAIR: dull"),
+        (
+            "flag",
+            {"draw": 4, "reason": "too_long"},
+            "draw 4 is thrown away: too long",
+        ),
+        ("flag", {"draw": 5, "error": "no key"}, "draw 5 is thrown away: no key"),
+        ("else", {"answer": "7", "votes": 2}, "else: answer 7, votes 2"),
+    ],
+)
+def test_each_step_is_one_line(kind: str, facts: Any, line: str) -> None:
+    assert workflow_line(kind, facts) == line
