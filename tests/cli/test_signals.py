@@ -8,7 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,9 +40,24 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+# The command, which says at SIGUSR1 where each of its tasks stands.
+EXPLAINED = """
+import asyncio, faulthandler, signal, sys
+
+def explain(*_):
+    faulthandler.dump_traceback(file=sys.__stderr__)
+    for task in asyncio.all_tasks():
+        task.print_stack(file=sys.__stderr__)
+
+signal.signal(signal.SIGUSR1, explain)
+from fast_agent.cli.main import main
+main()
+"""
+
+
 @contextmanager
 def running(place: Path, command: str, *prefix: str) -> Generator[subprocess.Popen[bytes]]:
-    arguments = [*prefix, PROGRAM, *shlex.split(command)]
+    arguments = [*prefix, sys.executable, "-c", EXPLAINED, *shlex.split(command)]
     process = subprocess.Popen(
         [*arguments, "--card", "cards", "--config-path", "settings.yaml"],
         cwd=place,
@@ -76,7 +91,15 @@ def all_begun(place: Path, process: subprocess.Popen[bytes]) -> set[int]:
 
 def ends(process: subprocess.Popen[bytes], number: int, begun: set[int]) -> str:
     process.send_signal(number)
-    _, err = process.communicate(timeout=PATIENCE)
+    try:
+        _, err = process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGUSR1)
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=5)
+        process.kill()
+        begun_still = [pid for pid in begun if lives(pid)]
+        pytest.fail(f"it did not end; {begun_still} live: {process.communicate()[1].decode()}")
     wait_until(lambda: not any(lives(pid) for pid in begun))
     said = err.decode()
     assert "Traceback" not in said, said
@@ -171,6 +194,44 @@ def test_a_step_is_finished_where_interrupts_are_ignored(number: signal.Signals,
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.stdout == "the step was finished\nclosed\n", done.stderr
+    assert done.returncode == STATUS[number]
+
+
+# As where a signal comes just before the loop waits: nothing interrupts its waiting.
+_ELSEWHERE = """
+import asyncio, signal, threading, time
+from fast_agent.cli import event_loop
+from fast_agent.cli.main import ended_by_signals
+
+async def main():
+    other = threading.Thread(target=time.sleep, args=(3600,), daemon=True)
+    other.start()
+
+    def send():
+        time.sleep(0.5)
+        signal.pthread_kill(other.ident, signal.{name})
+
+    threading.Thread(target=send, daemon=True).start()
+    try:
+        await asyncio.sleep(3600)
+    finally:
+        print("closed")
+
+with ended_by_signals():
+    event_loop.run(main)
+"""
+
+
+@pytest.mark.spec("SIGNAL-1")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_wakes_a_loop_that_waits(number: signal.Signals) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _ELSEWHERE.format(name=number.name)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.stdout == "closed\n", done.stderr
     assert done.returncode == STATUS[number]
 
 

@@ -88,8 +88,7 @@ def login(
     NAME is a server of the configuration; the address of any other server is given as it is. The
     address to open is printed before a browser opens it.
     """
-    import asyncio
-
+    from fast_agent.cli import event_loop
     from fast_agent.mcp.oauth.login import LoginOptions, log_in, open_browser
 
     _refuse_if_started()
@@ -113,7 +112,7 @@ def login(
         seconds=timeout,
         environ=os.environ,
     )
-    granted = asyncio.run(log_in(spec, authorizations, asked))
+    granted = event_loop.run(log_in, spec, authorizations, asked)
     scopes = f" for {granted.scope}" if granted.scope else ""
     where = "the keyring" if granted.place == "keyring" else f"`{authorizations.path}`"
     standard_output().line(
@@ -126,8 +125,7 @@ def login(
 @_CONFIG
 def logout(server: str, *, config_path: Path | None) -> None:
     """Revoke an authorization at its server, and forget it here."""
-    import asyncio
-
+    from fast_agent.cli import event_loop
     from fast_agent.cli.report import report_note
     from fast_agent.errors import ConfigError
     from fast_agent.mcp.oauth.login import revoke
@@ -147,7 +145,7 @@ def logout(server: str, *, config_path: Path | None) -> None:
                 f"this program is not authorized at `{server}`",
                 hint="`fast-agent auth list` lists where it is",
             )
-        revoked = asyncio.run(revoke(known, server))
+        revoked = event_loop.run(revoke, known, server)
         authorizations.remove(address)
     standard_output().line(visible(f"logged out of {known.server}"))
     if not revoked:

@@ -328,8 +328,7 @@ def _block(block: Content) -> str:
 
 
 def _run_side(name: str) -> Side:
-    import anyio
-
+    from fast_agent.cli import event_loop
     from fast_agent.cli.running.batch_run import runs_directory
     from fast_agent.engine.embedded import EmbeddedRuns
 
@@ -338,7 +337,7 @@ def _run_side(name: str) -> Side:
     async def read() -> Cassette:
         return await runs.export((await runs.find(name)).id)
 
-    return _step_side(name, anyio.run(read))
+    return _step_side(name, event_loop.run(read))
 
 
 def _recorded_side(name: str, path: Path) -> Side:

@@ -72,9 +72,8 @@ class PlanCommand:
             raise click.UsageError("pass a typical step of the task with --message TEXT")
         if self.rights and len(self.rights) != len(self.messages):
             raise click.UsageError("pass --right as often as --message, or not at all")
-        import anyio
-
         from fast_agent.app import FastAgent
+        from fast_agent.cli import event_loop
         from fast_agent.workflows.maker.calibration import usual_samples
         from fast_agent.workflows.maker.odds import check_steps, check_target
 
@@ -89,7 +88,7 @@ class PlanCommand:
         samples = self.samples or config.calibration_samples or usual_samples(steps)
         # Standard output is for the plan.
         with prints_apart():
-            calibration, usage = anyio.run(self._measure, program, config.name, samples)
+            calibration, usage = event_loop.run(self._measure, program, config.name, samples)
         return _facts(calibration, usage, steps, target)
 
     def _voter(self, program: FastAgent) -> AgentConfig:

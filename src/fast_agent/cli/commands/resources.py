@@ -386,8 +386,7 @@ _MAX_PORT = 65535
 
 def _serve_over_http(values: Mapping[str, object]) -> None:
     """Serve over HTTP what the values of the command name, until it is interrupted."""
-    import anyio
-
+    from fast_agent.cli import event_loop
     from fast_agent.cli.output import standard_error
     from fast_agent.cli.resources_fast import SERVER_NAME
     from fast_agent.serve.connections import raise_descriptor_limit
@@ -410,7 +409,7 @@ def _serve_over_http(values: Mapping[str, object]) -> None:
     listening = open_socket(settings)
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     standard_error().line(f"serving at http://{host}:{listening.getsockname()[1]}{MCP_PATH}")
-    anyio.run(partial(serve_http, ResourceServer(service), settings, listening))
+    event_loop.run(partial(serve_http, ResourceServer(service), settings, listening))
 
 
 def _port(text: str) -> int:

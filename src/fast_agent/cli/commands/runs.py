@@ -277,12 +277,12 @@ def _runs() -> EmbeddedRuns:
 
 
 def _wait(work: Coroutine[object, object, T]) -> T:
-    import anyio
+    from fast_agent.cli import event_loop
 
     async def run() -> T:
         return await work
 
-    return anyio.run(run)
+    return event_loop.run(run)
 
 
 def _print_json(value: object) -> None:

@@ -87,9 +87,8 @@ class ServeCommand(DumpOptions):
         import gc
         from functools import partial
 
-        import anyio
-
         gc.disable()  # nothing made by imports is garbage, and looking for some takes a tenth of it
+        from fast_agent.cli import event_loop
         from fast_agent.serve.agent_serving import ServeOptions, serve
         from fast_agent.serve.http_access import HttpSettings
 
@@ -120,7 +119,7 @@ class ServeCommand(DumpOptions):
             resources=resources,
         )
         ready = partial(_say, "serving at {}")
-        anyio.run(partial(serve, program, options, ready=ready, notify=report_note))
+        event_loop.run(partial(serve, program, options, ready=ready, notify=report_note))
 
     def _check_usage(self) -> None:
         check_dump(self)

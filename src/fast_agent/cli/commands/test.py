@@ -69,8 +69,7 @@ def command(
         what = "there are no `*.test.yaml` files" if not files else f"no case matches `{only}`"
         raise click.UsageError(f"{what} in {where}")
 
-    import anyio
-
+    from fast_agent.cli import event_loop
     from fast_agent.cli.log import show_log
 
     show_log(quiet=True)
@@ -90,7 +89,7 @@ def command(
 
     # What cards print goes where it does not mix with the report.
     with prints_apart():
-        results = anyio.run(run)
+        results = event_loop.run(run)
     standard_output().write_facts((render_json if output == "json" else render_text)(results))
     if html is not None:
         _write(html, render_html(results))

@@ -73,15 +73,16 @@ def command(
     from fast_agent.cli.running.temporal import import_engine, temporal_options
 
     import_engine()
-    import asyncio
+    from functools import partial
 
+    from fast_agent.cli import event_loop
     from fast_agent.engine.temporal.worker import WorkerOptions
 
     given = WorkerOptions(
         queues=queues, slots=slots, requests_per_second=rate, drain_seconds=drain_seconds
     )
     address = temporal_options(program.settings, temporal_address)
-    asyncio.run(_serve(program, config_path, address, given, quiet=quiet))
+    event_loop.run(partial(_serve, program, config_path, address, given, quiet=quiet))
     # Threads of the SDK may still hold the interpreter while it ends, and crash it.
     os._exit(0)
 

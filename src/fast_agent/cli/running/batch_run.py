@@ -134,13 +134,12 @@ class BatchCommand(CardOptions):
         if self.dry_run:
             self._estimate(program, items)
             return
-        import anyio
-
+        from fast_agent.cli import event_loop
         from fast_agent.engine.run_steps import PausedError
 
         try:
             with prints_apart(), self._store(program) as store:
-                anyio.run(self._run_batch, program, store, items, shape)
+                event_loop.run(self._run_batch, program, store, items, shape)
         except PausedError as error:
             if error.signal is None:
                 raise

@@ -119,8 +119,7 @@ class GoCommand(DumpOptions):
         elif self._is_conversation:
             self._talk(program)
         elif messages is not None:
-            import anyio
-
+            from fast_agent.cli import event_loop
             from fast_agent.cli.running.progress import Progress
 
             streams = self.output == "human" and shape is None and not self._compared
@@ -129,9 +128,9 @@ class GoCommand(DumpOptions):
             # Standard output is for the answer; what tools print goes where progress does.
             with prints_apart():
                 if self._compared:
-                    anyio.run(self._compare, program, messages, shape, progress)
+                    event_loop.run(self._compare, program, messages, shape, progress)
                 else:
-                    anyio.run(self._ask, program, messages, shape, progress, lines)
+                    event_loop.run(self._ask, program, messages, shape, progress, lines)
 
     @property
     def _compared(self) -> tuple[str, ...]:
@@ -239,8 +238,7 @@ class GoCommand(DumpOptions):
 
     def _talk(self, program: FastAgent) -> None:
         """Open the terminal."""
-        import anyio
-
+        from fast_agent.cli import event_loop
         from fast_agent.commands.session_commands import interruption
         from fast_agent.tui.plain_reason import plain_reason
         from fast_agent.tui.terminal import TerminalOptions, run_terminal
@@ -272,7 +270,7 @@ class GoCommand(DumpOptions):
             session=session,
             early=self.early,
         )
-        left = anyio.run(run_terminal, program, options)
+        left = event_loop.run(run_terminal, program, options)
         if left.restarts:
             from fast_agent.commands.restart import restart
 
