@@ -121,6 +121,27 @@ def test_other_formats_become_a_png_of_the_size_shown(kind: str) -> None:
         assert (image.format, image.size) == ("PNG", (320, 80))
 
 
+@pytest.mark.parametrize(
+    ("orientation", "size", "corner"),
+    [(1, (320, 80), "red"), (3, (320, 80), "blue"), (6, (48, 192), "red"), (8, (48, 192), "blue")],
+)
+def test_a_photograph_stands_upright(orientation: int, size: tuple[int, int], corner: str) -> None:
+    photograph = Image.new("RGB", (1600, 400), "blue")
+    photograph.paste("red", (0, 0, 800, 400))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    out = io.BytesIO()
+    photograph.save(out, "JPEG", exif=exif, quality=95)
+    named, row = drawn(out.getvalue(), "iterm", (40, 12), "image/jpeg")
+    shown = "1600 x 400" if size[0] > size[1] else "400 x 1600"
+    assert f" · {shown} · " in named
+    png = base64.b64decode(row.partition(":")[2].partition("\x07")[0])
+    with Image.open(io.BytesIO(png)) as image:
+        assert image.size == size
+        red, blue = (image.getchannel(one).crop((2, 2, 3, 3)).tobytes()[0] for one in "RB")
+        assert (red > blue) == (corner == "red")
+
+
 def test_a_large_png_is_scaled_down_before_it_is_sent() -> None:
     noise = random.Random(1).randbytes(1200 * 900 * 3)
     data = saved(Image.frombytes("RGB", (1200, 900), noise))

@@ -40,6 +40,11 @@ _MAX_SENT: Final = 2 * 1024 * 1024
 _MAX_PIXELS: Final = 50_000_000
 """Most pixels that are unpacked: a small file may claim to hold gigabytes of them."""
 _ROUNDING: Final = 1e-6
+_ORIENTATION: Final = 0x0112
+"""The field of EXIF that says how a picture is set upright."""
+_LYING: Final = range(5, 9)
+_BROKEN: Final = (OSError, ValueError, SyntaxError, EOFError, MemoryError, struct.error)
+"""What Pillow raises for files that are broken."""
 _KITTY_PIECE: Final = 4096
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _PNG_HEAD: Final = struct.Struct(">8s4s4sII")
@@ -152,7 +157,7 @@ class Images:
         image = None
         if size is None:
             image = opened(data)
-            size = None if image is None else PixelSize(*image.size)
+            size = None if image is None else _shown_size(image)
         facts = [f"{size.width} x {size.height}"] if size is not None else []
         row = self._named(content, *facts, _amount(data))
         protocol = self.protocol
@@ -229,15 +234,31 @@ def _cells(size: PixelSize, room: ImageRoom) -> tuple[int, int]:
     return max(1, ceil(width * scale - _ROUNDING)), max(1, ceil(height * scale - _ROUNDING))
 
 
-def _scaled(image: Image, size: PixelSize) -> Image | None:
-    """Unpack an image, no larger than a size; None where its file is broken."""
+def _shown_size(image: Image) -> PixelSize:
+    """Return the size of an image as it is shown: cameras store pictures lying on their side."""
+    width, height = image.size
+    return PixelSize(height, width) if _lies(image) else PixelSize(width, height)
+
+
+def _lies(image: Image) -> bool:
     try:
-        image.draft("RGB", size)
+        return image.getexif().get(_ORIENTATION, 1) in _LYING
+    except _BROKEN:
+        return False
+
+
+def _scaled(image: Image, size: PixelSize) -> Image | None:
+    """Unpack an image and set it upright, no larger than a size; None where its file is broken."""
+    from PIL.ImageOps import exif_transpose
+
+    stored = (size.height, size.width) if _lies(image) else size
+    try:
+        image.draft("RGB", stored)
         pixels = image.convert("RGBA")
-        pixels.thumbnail(size)
-    except (OSError, ValueError, SyntaxError, EOFError, MemoryError):
+        pixels.thumbnail(stored)
+        return exif_transpose(pixels)
+    except _BROKEN:
         return None
-    return pixels
 
 
 def _as_png(image: Image) -> bytes:
