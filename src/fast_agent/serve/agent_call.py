@@ -63,24 +63,24 @@ class AgentCall:
         scopes: Knows the conversation it belongs to.
         own: The conversation of its connection or session; None where it has none.
         name: The agent.
-        door: How it is asked.
+        exposed: How it is asked.
         arguments: What is asked.
     """
 
-    __slots__ = ("_arguments", "_door", "_own", "_scopes", "name")
+    __slots__ = ("_arguments", "_exposed", "_own", "_scopes", "name")
 
     def __init__(
         self,
         scopes: ConversationPool,
         own: ServedConversation | None,
         name: str,
-        door: ExposedAgent,
+        exposed: ExposedAgent,
         arguments: JsonObject,
     ) -> None:
         self.name = name
         self._scopes = scopes
         self._own = own
-        self._door = door
+        self._exposed = exposed
         self._arguments = arguments
 
     async def run(self, report: Report | None = None, human: Human | None = None) -> ToolAnswer:
@@ -103,7 +103,7 @@ class AgentCall:
 
     async def _answered(self, report: Report | None, human: Human | None) -> ToolAnswer:
         try:
-            message = self._door.message(self.name, self._arguments)
+            message = self._exposed.message(self.name, self._arguments)
             async with self._scopes.used(self._own) as conversation, reported(report) as listener:
                 return await self._ask(conversation, message, listener, human)
         except FastAgentError as error:

@@ -201,12 +201,12 @@ class AgentServer(ResourceServer):
             raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
         held = await self._held(session, params, channel)
         own = self._own(session) if held is None else held[1]
-        doors = self._doors_of(own)
-        if name not in doors:
+        exposed = self._exposed_by(own)
+        if name not in exposed:
             if any(tool.name == name for tool in self.service.tools()):
                 return await to_thread.run_sync(self.service.call, session, _CALL, params)
             raise bad_params(f"unknown tool `{shown(name)}`")
-        call = AgentCall(self.scopes, own, name, doors[name], arguments)
+        call = AgentCall(self.scopes, own, name, exposed[name], arguments)
         report = _report_of(params, channel)
         with caller_trace(params.get("_meta")):
             if session.era == "modern":
@@ -270,7 +270,7 @@ class AgentServer(ResourceServer):
         name = text_of(params, "name")
         held = await self._held(session, params, channel, begin=False)
         own = self._own(session) if held is None else held[1]
-        agent = self._doors_of(own).of_prompt(name)
+        agent = self._exposed_by(own).of_prompt(name)
         if agent is None:
             raise bad_params(f"there is no prompt `{shown(name)}`")
         messages: list[JsonObject] = []
@@ -300,7 +300,7 @@ class AgentServer(ResourceServer):
             return None
         return await self.scopes.named(named, channel.owner)
 
-    def _doors_of(self, own: ServedConversation | None) -> ExposedAgents:
+    def _exposed_by(self, own: ServedConversation | None) -> ExposedAgents:
         generation = self._generations.current if own is None else own.generation
         known = self._doors.get(generation)
         load_set = generation.app.load_set
@@ -310,15 +310,15 @@ class AgentServer(ResourceServer):
         return known
 
     def _list_tools(self, session: Session, params: JsonObject) -> Answer:
-        doors = self._doors_of(self._own(session)).doors
-        found = {name: door.tool for name, door in doors.items()}
+        exposed = self._exposed_by(self._own(session)).agents
+        found = {name: one.tool for name, one in exposed.items()}
         for tool in (*self._admin.tools(), *self.service.tools()):
             found[tool.name] = encode(tool.data)
         return _listed("tools/list", "tools", found, params)
 
     def _list_prompts(self, session: Session, params: JsonObject) -> Answer:
-        doors = self._doors_of(self._own(session)).doors
-        found = {name: door.prompt for name, door in doors.items()}
+        exposed = self._exposed_by(self._own(session)).agents
+        found = {name: one.prompt for name, one in exposed.items()}
         return _listed("prompts/list", "prompts", found, params)
 
 

@@ -104,32 +104,32 @@ class ExposedAgents:
         redact: Callable[[str], str] | None = None,
     ) -> None:
         self.load_set = load_set
-        self.doors: dict[str, ExposedAgent] = {}
+        self.agents: dict[str, ExposedAgent] = {}
         for name, card in load_set.cards.items():
             if card.config.tool_only:
                 continue
             if name in taken:
                 log.warning("agent `%s` is not offered: a tool of the server has its name", name)
                 continue
-            self.doors[name] = _door(card.config, redact)
+            self.agents[name] = _expose(card.config, redact)
 
     def __getitem__(self, name: str) -> ExposedAgent:
-        return self.doors[name]
+        return self.agents[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.doors
+        return name in self.agents
 
     def names(self) -> list[str]:
         """Name the agents, sorted."""
-        return sorted(self.doors)
+        return sorted(self.agents)
 
     def of_prompt(self, name: str) -> str | None:
         """Return the agent whose history a prompt returns; None if there is no such prompt."""
         agent = name.removesuffix(HISTORY)
-        return agent if agent != name and agent in self.doors else None
+        return agent if agent != name and agent in self.agents else None
 
 
-def _door(config: AgentConfig, redact: Callable[[str], str] | None) -> ExposedAgent:
+def _expose(config: AgentConfig, redact: Callable[[str], str] | None) -> ExposedAgent:
     schema: JsonObject = MESSAGE_SCHEMA
     form: JsonSchema | None = None
     if config.tool_input_schema is not None:
