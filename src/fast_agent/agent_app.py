@@ -341,7 +341,7 @@ class AgentApp:
             name: The tool's name, as listed by `list_tools`.
             arguments: JSON object of its arguments.
             agent: The agent; None is the default one.
-            human: The way to a person, for a tool that asks; None is the program's.
+            human: Asks the user, for a tool that asks; None is the program's.
 
         Returns:
             The result; what goes wrong in the tool is an error result.

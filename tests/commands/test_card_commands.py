@@ -346,6 +346,6 @@ async def test_fields_of_a_found_skill_hold_once_they_are_approved(world: DeskWo
         assert "skill `knit`: `allowed-tools` → Bash(knit:*)" in asked
         assert "skill `knit`: `context` → fork" in asked
         await shell("/trust yes")
-        assert (await shell(load)).startswith("the skill `knit` ran in a conversation of its own")
+        assert (await shell(load)).startswith("the skill `knit` ran in a separate conversation")
         file.write_text(f"---\n{head}\n---\nKnit more.\n")
         assert (await shell(load)).startswith("<skill_content"), "what changed is not approved"

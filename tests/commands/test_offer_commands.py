@@ -163,28 +163,28 @@ async def test_a_server_completes_the_arguments_of_its_prompts_and_templates(
     world.write("ann", default="true", servers=f"[{name}]", prompts=f"{{{name}: [review]}}")
     async with world.sat(servers=(server,)) as shell:
 
-        async def ways(line: str, seconds: float = PATIENCE) -> list[str]:
+        async def completions(line: str, seconds: float = PATIENCE) -> list[str]:
             found = await complete_from_server(line, shell.controller, seconds=seconds)
             return [line[: one.start] + one.text for one in found]
 
         prompts, resources = f"/prompts {name} ", f"/resources {name} "
-        assert await ways(prompts) == []  # completion connects to no server
+        assert await completions(prompts) == []  # completion connects to no server
         await shell(f"/mcp connect {name}")
-        assert await ways(prompts) == [f"{prompts}review"]
-        assert await ways(f"{prompts}review ") == [
+        assert await completions(prompts) == [f"{prompts}review"]
+        assert await completions(f"{prompts}review ") == [
             f"{prompts}review code=", f"{prompts}review style=",
         ]  # fmt: skip
-        assert await ways(f"{prompts}review code=x style=st") == [
+        assert await completions(f"{prompts}review code=x style=st") == [
             f"{prompts}review code=x style=strict",
             f"{prompts}review code=x style='style of x'",
         ]
-        assert await ways(f"{prompts}hidden_prompt code=") == []
-        assert await ways(f"{prompts}review code=x style=st", seconds=0) == []
-        assert await ways(f"{resources}fi") == [f"{resources}file:///"]
-        assert await ways(f"{resources}file:///re") == [
+        assert await completions(f"{prompts}hidden_prompt code=") == []
+        assert await completions(f"{prompts}review code=x style=st", seconds=0) == []
+        assert await completions(f"{resources}fi") == [f"{resources}file:///"]
+        assert await completions(f"{resources}file:///re") == [
             f"{resources}file:///report.bin", f"{resources}file:///result.bin",
         ]  # fmt: skip
-        assert await ways(f"{resources}file:///b") == []
-        assert f"{resources}note://a" in await ways(f"{resources}no")
+        assert await completions(f"{resources}file:///b") == []
+        assert f"{resources}note://a" in await completions(f"{resources}no")
         for other in ("/prompts", "/prompts x y", "/help prompts", "hello", "/resources nobody x"):
-            assert await ways(other) == []
+            assert await completions(other) == []

@@ -137,29 +137,29 @@ async def test_a_line_is_completed(world: DeskWorld) -> None:
     async with world.sat(kept=True) as shell:
         controller = shell.controller
 
-        def ways(line: str) -> list[str]:
+        def completions(line: str) -> list[str]:
             found = complete(line, controller)
             assert all(line[: one.start] + one.text for one in found)
             return [one.text for one in found]
 
-        assert ways("/ca") == ["/call", "/card"]
-        assert ways("/help confi") == ["configuration"]
-        assert ways("/card ") == ["ann.md", "bob.md", '"my cards/"']
-        assert ways('/card "my cards/') == ['"my cards/cid.md"']
-        assert ways("/card .h") == [".hidden.md"]
-        assert ways("/history load n") == ["notes.txt"]
-        assert ways("/card ann.md --") == ["--tool"]
-        assert ways("/agent ") == ["ann", "bob"]
-        assert ways("/call bob --history-source c") == ["child", "cumulative"]
-        assert ways("/call bob --history-source child ") == []
-        assert ways("/session re") == ["resume", "rename"]
+        assert completions("/ca") == ["/call", "/card"]
+        assert completions("/help confi") == ["configuration"]
+        assert completions("/card ") == ["ann.md", "bob.md", '"my cards/"']
+        assert completions('/card "my cards/') == ['"my cards/cid.md"']
+        assert completions("/card .h") == [".hidden.md"]
+        assert completions("/history load n") == ["notes.txt"]
+        assert completions("/card ann.md --") == ["--tool"]
+        assert completions("/agent ") == ["ann", "bob"]
+        assert completions("/call bob --history-source c") == ["child", "cumulative"]
+        assert completions("/call bob --history-source child ") == []
+        assert completions("/session re") == ["resume", "rename"]
         assert controller.session is not None
-        assert ways("/session resume ") == [controller.session.id]
-        assert ways("/session nonsense ") == []
-        assert "haiku" in ways("/model h")
-        assert ways("/help his") == ["history"]
-        assert ways("@") == ["@ann"]
-        assert ways("#an") == ["#ann"]
+        assert completions("/session resume ") == [controller.session.id]
+        assert completions("/session nonsense ") == []
+        assert "haiku" in completions("/model h")
+        assert completions("/help his") == ["history"]
+        assert completions("@") == ["@ann"]
+        assert completions("#an") == ["#ann"]
         for line in ("", "hello", "# ", "/unknown x", "/card \0", "/card nowhere/", "/usage "):
-            assert ways(line) == []
+            assert completions(line) == []
         assert complete("@a", controller)[0].about == "Adds."

@@ -156,7 +156,7 @@ class Agent(Protocol):
         Args:
             name: The tool's name, as listed by `list_tools`.
             arguments: JSON object of its arguments.
-            human: The way to a person, for a tool that asks; None is the program's.
+            human: Asks the user, for a tool that asks; None is the program's.
 
         Returns:
             The result; what goes wrong in the tool is an error result.

@@ -83,7 +83,7 @@ class RuntimeOptions:
         fetch: Whether every agent may fetch web pages.
         protected: Says whether a file decides what is run or loaded later, so that each write of it
             needs a person's word; None says so of none.
-        human: The way to a person, or None.
+        human: Asks the user, or None.
         approval: Asks before a server gets a model's answer, or None.
         listener: Hears of the events of every turn, or None.
         tracing: Traces the events of every turn, in addition to other listeners, or None.

@@ -47,7 +47,7 @@ class TurnContext:
         transcript: Where turns are written when they end, or None.
         journal: Where they are recorded as they run, or None.
         conversation: The agents of the conversation the turn belongs to; None outside a runtime.
-        human: The way to the person of this conversation, before that of the runtime, or None.
+        human: Asks the user of this conversation, before that of the runtime, or None.
         redact: Hides secrets in the errors of tools; None hides none.
         steering: The messages a user sends into the workflow this turn is a part of, or None.
         steps: Who carries the run the turn belongs to.

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 _FUZZY = frozenset({"agent", "model", "session"})
-_MOST = 100
+_MAX_COMPLETIONS: Final = 100
 _MAX_ENTRIES = 5_000
 
 
 @frozen
 class Completion:
-    """One way to continue a line.
+    """A completion of a line.
 
     Args:
         text: What to insert instead of the line's end.
@@ -57,7 +57,7 @@ class Completion:
 def complete(
     line: str, controller: ConversationController, commands: Mapping[str, Command] = COMMANDS
 ) -> tuple[Completion, ...]:
-    """Return the ways a line may continue.
+    """Return completions of a line.
 
     Args:
         line: The line up to the cursor.
@@ -65,10 +65,10 @@ def complete(
         commands: The commands of the shell.
 
     Returns:
-        The ways, at most 100; none for a line that is a message.
+        The completions, at most 100; none for a line that is a message.
     """
     found = _found(line, controller, commands)
-    return tuple(one for one, _ in zip(found, range(_MOST), strict=False))
+    return tuple(one for one, _ in zip(found, range(_MAX_COMPLETIONS), strict=False))
 
 
 def _found(
@@ -103,18 +103,18 @@ def _arguments(
         at = token.end
         before.take(token.text)
     start = len(line) if token is None else token.start
-    begun = "" if token is None else token.text
+    typed = "" if token is None else token.text
     command, kind = before.command, before.expected
-    if before.value is None and begun.startswith("-"):
+    if before.value is None and typed.startswith("-"):
         named = [(one.name, one.summary) for one in command.options]
     elif before.value is None and command.actions:
         named = [(one.name, one.summary) for one in command.actions]
     else:
         if kind is not None:
-            yield from _of_kind(kind, begun, start, controller, commands)
+            yield from _of_kind(kind, typed, start, controller, commands)
         return
     for name, about in named:
-        if name.startswith(begun):
+        if name.startswith(typed):
             yield Completion(name, start, about)
 
 
@@ -157,29 +157,29 @@ class _Before:
 
 def _of_kind(
     kind: WordKind,
-    begun: str,
+    typed: str,
     start: int,
     controller: ConversationController,
     commands: Mapping[str, Command],
 ) -> Iterator[Completion]:
     if kind in {"card", "file"}:
-        yield from _paths(begun, start, controller, CARD_SUFFIXES if kind == "card" else None)
+        yield from _paths(typed, start, controller, CARD_SUFFIXES if kind == "card" else None)
         return
     choices = list(_choices(kind, controller, commands))
     if kind not in _FUZZY:
-        choices = [one for one in choices if one[0].startswith(begun)]
-    for text, about in _fitting(begun, choices, by_about=kind == "session"):
+        choices = [one for one in choices if one[0].startswith(typed)]
+    for text, about in _fitting(typed, choices, by_about=kind == "session"):
         yield Completion(_quoted(text), start, about)
 
 
 def _fitting(
-    begun: str, choices: Sequence[tuple[str, str]], *, by_about: bool = False
+    typed: str, choices: Sequence[tuple[str, str]], *, by_about: bool = False
 ) -> Iterator[tuple[str, str]]:
     """Yield what starts as typed, then what contains the typed letters in their order."""
-    yield from (one for one in choices if one[0].startswith(begun))
+    yield from (one for one in choices if one[0].startswith(typed))
     for text, about in choices:
         pool = f"{text} {about}" if by_about else text
-        if not text.startswith(begun) and is_subsequence(begun.lower(), pool.lower()):
+        if not text.startswith(typed) and is_subsequence(typed.lower(), pool.lower()):
             yield text, about
 
 
@@ -241,12 +241,12 @@ def _session_about(one: SessionSummary) -> str:
 
 
 def _paths(
-    begun: str, start: int, controller: ConversationController, suffixes: tuple[str, ...] | None
+    typed: str, start: int, controller: ConversationController, suffixes: tuple[str, ...] | None
 ) -> Iterator[Completion]:
     """List directories, and the files with the right suffix, that continue a path."""
     import os
 
-    folder, slash, name = begun.rpartition("/")
+    folder, slash, name = typed.rpartition("/")
     place = os.path.expanduser(f"{folder}{slash}" if slash else ".")  # noqa: PTH111
     if "\0" in place:
         return
@@ -279,7 +279,6 @@ def _quoted(text: str) -> str:
 
 S = TypeVar("S", bound="ServerOffers")
 ANSWER_SECONDS: Final = 0.3
-_MAX_WAYS: Final = 100
 _MAX_VALUE: Final = 500
 _VARIABLE: Final = re.compile(r"\{([^{}]*)\}")
 _OPERATORS: Final = "+#./;?&"
@@ -288,7 +287,7 @@ _OPERATORS: Final = "+#./;?&"
 async def complete_from_server(
     line: str, controller: ConversationController, *, seconds: float = ANSWER_SECONDS
 ) -> tuple[Completion, ...]:
-    """Return the ways a line continues that only a server knows; asks no server that is not open.
+    """Return completions that only a server knows; asks no server that is not open.
 
     Args:
         line: The line up to the cursor.
@@ -296,7 +295,7 @@ async def complete_from_server(
         seconds: Maximum wait for the server.
 
     Returns:
-        The ways, at most 100; none where the server does not answer in time.
+        The completions, at most 100; none where the server does not answer in time.
     """
     name, _, _ = line[1:].partition(" ")
     if line[:1] != "/" or name not in {"prompts", "resources"}:
@@ -313,7 +312,7 @@ async def complete_from_server(
                 found = await _of_resources(words, controller)
         except FastAgentError:
             return ()
-    return tuple(found[:_MAX_WAYS])
+    return tuple(found[:_MAX_COMPLETIONS])
 
 
 def _words(line: str, at: int) -> list[tuple[str, int]]:
@@ -335,20 +334,20 @@ async def _of_prompts(
     if server is None:
         return []
     prompts = {one.name: one for one in await server.prompts()}
-    begun, start = words[-1]
+    typed, start = words[-1]
     if len(words) == 2:
-        ways = [(name, prompts[name].description) for name in prompts if name.startswith(begun)]
-        return _ways(ways, start)
+        named = [(name, prompts[name].description) for name in prompts if name.startswith(typed)]
+        return _completions(named, start)
     prompt = prompts.get(words[1][0])
     if prompt is None or any(quote in line[start:] for quote in "'\""):
         return []
     given = dict(word.split("=", 1) for word, _ in words[2:-1] if "=" in word)
-    name, equals, value = begun.partition("=")
+    name, equals, value = typed.partition("=")
     if not equals:
         named = [(f"{one.name}=", one.description) for one in prompt.arguments]
-        return _ways((one for one in named if one[0].startswith(begun)), start)
+        return _completions((one for one in named if one[0].startswith(typed)), start)
     values = await server.complete(prompt.name, (name, value), given, agent_name=controller.agent)
-    return _ways(((f"{name}={shlex.quote(one)}", "") for one in _safe(values)), start)
+    return _completions(((f"{name}={shlex.quote(one)}", "") for one in _safe(values)), start)
 
 
 async def _of_resources(
@@ -359,16 +358,16 @@ async def _of_resources(
     )
     if server is None:
         return []
-    begun, start = words[1]
+    typed, start = words[1]
     listed = [(one.uri, one.description) for one in await server.resources()]
-    found = [one for one in listed if one[0].startswith(begun)]
+    found = [one for one in listed if one[0].startswith(typed)]
     for template in await server.templates():
-        found += await _of_template(server, template.uri_template, begun, controller)
-    return _ways(found, start)
+        found += await _of_template(server, template.uri_template, typed, controller)
+    return _completions(found, start)
 
 
 async def _of_template(
-    server: ServerResources, template: str, begun: str, controller: ConversationController
+    server: ServerResources, template: str, typed: str, controller: ConversationController
 ) -> list[tuple[str, str]]:
     """Complete the variable of a template that a URI has got to."""
     pieces = _VARIABLE.split(template)  # text, variable, text, variable, text
@@ -376,18 +375,18 @@ async def _of_template(
     given: dict[str, str] = {}
     for number in range(0, len(pieces) - 1, 2):
         text, variable, behind = pieces[number : number + 3]
-        if not begun.startswith(text, at):
-            whole = begun[:at] + text
-            return [(whole, template)] if text.startswith(begun[at:]) else []
+        if not typed.startswith(text, at):
+            whole = typed[:at] + text
+            return [(whole, template)] if text.startswith(typed[at:]) else []
         at += len(text)
-        end = begun.find(behind, at) if behind else -1
+        end = typed.find(behind, at) if behind else -1
         name = variable.lstrip(_OPERATORS)
         if end < 0:
             values = await server.complete(
-                template, (name, begun[at:]), given, agent_name=controller.agent
+                template, (name, typed[at:]), given, agent_name=controller.agent
             )
-            return [(f"{begun[:at]}{one}{behind}", template) for one in _safe(values)]
-        given[name] = begun[at:end]
+            return [(f"{typed[:at]}{one}{behind}", template) for one in _safe(values)]
+        given[name] = typed[at:end]
         at = end
     return []
 
@@ -404,7 +403,7 @@ def _safe(values: Iterable[str]) -> list[str]:
     return [one for one in values if one and one.isprintable() and len(one) <= _MAX_VALUE]
 
 
-def _ways(found: Iterable[tuple[str, str | None]], start: int) -> list[Completion]:
+def _completions(found: Iterable[tuple[str, str | None]], start: int) -> list[Completion]:
     return [
         Completion(text, start, short(about or "")) for text, about in found if text.isprintable()
     ]

@@ -189,7 +189,7 @@ def live(
         program: The program; the cards are loaded.
         choices: What the user chose over them.
         steps: Who carries them.
-        human: The way to the user, or None.
+        human: Asks the user, or None.
     """
     return program.run(
         model=choices.model,

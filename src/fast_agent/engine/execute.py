@@ -145,7 +145,7 @@ class StepExecutor:
             known: What `known` returned.
             on_delta: Notified of the text of a model as it comes, or None.
             progress: Notified of the progress of a tool.
-            human: The way to the person of the run, or None.
+            human: Asks the user of the run, or None.
 
         Raises:
             FastAgentError: What is asked could not be answered.

@@ -57,7 +57,7 @@ class ClientSide:
     Args:
         sampler: Answers sampling requests.
         approval: Asks before a sampling request is served.
-        human: The way to a person. A server may ask questions even without one, and gets `decline`.
+        human: Asks the user. A server may ask questions even without one, and gets `decline`.
         authorizations: The tokens of remote servers.
     """
 
@@ -224,7 +224,7 @@ async def answer_elicitation(
         params: The question.
         server_name: The server that asks.
         agent_name: The agent or agents it asks for, as people are shown them.
-        human: The way to the person, or None; then the answer is `decline`.
+        human: Asks the user, or None; then the answer is `decline`.
     """
     from mcp.types import ElicitRequestURLParams, ElicitResult
 

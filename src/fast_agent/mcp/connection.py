@@ -226,7 +226,7 @@ class Connection:
             send: Sends it by the SDK's client and awaits the answer.
             repeatable: Send it once more when the connection was lost on the way.
             agent_name: The agent it is for.
-            human: The way to the person it is for, where the conversation has its own.
+            human: Asks the user it is for, where the conversation has its own.
 
         Raises:
             ToolError: There is no connection, no answer in time, or an error for an answer.

@@ -110,7 +110,7 @@ class OpenCalls:
         """Return the way to the user that a server's question is for.
 
         Args:
-            usual: The way to the user of conversations that have none.
+            usual: Asks the user of conversations that have none.
 
         Returns:
             None if calls of several users are open: it is unknown then whose the question
@@ -152,7 +152,7 @@ class OpenCalls:
         Args:
             agent_name: The agent it is for, or None.
             seconds: Longest wait for a sign of the server, in its own time.
-            human: The way to the person it is for, or None for the usual one.
+            human: Asks the user it is for, or None for the usual one.
             total_seconds: Longest wait in all, in the server's own time.
 
         Raises:

@@ -67,7 +67,7 @@ class NewCarrier(Protocol):
         """Open it.
 
         Args:
-            human: The way to the user, or None.
+            human: Asks the user, or None.
         """
         ...
 
@@ -457,7 +457,7 @@ class Program:
             shell: Whether every agent may run commands.
             files: What every agent may do with files of the workspace; None leaves it to the cards.
             fetch: Whether every agent may fetch web pages.
-            human: The way to a person, or None.
+            human: Asks the user, or None.
             listener: Hears of the events of every turn, or None.
             notify: Called with each line a user should see, such as a fallback model.
             trust_cards: Whether cards that a smart agent reaches by their path may run code.

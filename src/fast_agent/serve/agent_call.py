@@ -88,7 +88,7 @@ class AgentCall:
 
         Args:
             report: Sends progress to the client; None if it did not ask for it.
-            human: The way to the client's person; None where there is none.
+            human: Asks the client's user; None where there is none.
 
         Returns:
             The answer; if the agent failed or was cancelled, the reason.

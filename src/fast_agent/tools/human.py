@@ -87,7 +87,7 @@ async def ask_human(human: Human, request: HumanRequest, name: str) -> HumanAnsw
     """Ask a person as a step of the run: a run that continues in another process asks once.
 
     Args:
-        human: The way to the person.
+        human: Asks the user.
         request: The question.
         name: Where in the turn it is asked, such as the id of the call.
     """

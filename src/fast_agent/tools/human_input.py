@@ -52,7 +52,7 @@ class HumanInputTool(RuntimeTool):
     """Asks a person.
 
     Args:
-        human: The way to the user if the conversation has none; None if no user
+        human: Asks the user if the conversation has none; None if no user
             is connected.
     """
 

@@ -75,7 +75,7 @@ class HumanPermission:
     """Asks a person with a form: the one of the conversation, else the one of the program.
 
     Args:
-        human: The way to the program's user; None without one, then only what is allowed in
+        human: Asks the program's user; None without one, then only what is allowed in
             advance is permitted.
         allowed: What the user allowed in advance.
     """

@@ -36,7 +36,7 @@ class ToolContext:
         call_id: The tool call; unique within the history.
         correlation_id: One id for everything a request set off, across agents.
         progress: Where to report progress.
-        human: The way to the person of this conversation, before any other; None where it has none
+        human: Asks the user of this conversation, before any other; None where it has none
             of it.
         conversation: What is one and the same in every call of a conversation; None outside one.
         deps: The values the program gave its tools: `fast.run(deps=…)`.

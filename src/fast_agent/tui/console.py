@@ -763,13 +763,13 @@ class Console:
         if self.draft is not None and not self.draft.is_kept(text):
             await run_sync(self.draft.keep, text)
 
-    def file_ways(self, begun: str) -> list[str]:
+    def file_completions(self, typed: str) -> list[str]:
         """Return how a path behind `@` may continue; the tree is read beside it."""
         if self._files is None:
             self._files = WorkspaceFiles(self.controller.workspace, self.clock)
         if self._files.is_stale:
             self.start(self._read_files, self._files)
-        return self._files.ways(begun)
+        return self._files.completions(typed)
 
     async def _read_files(self, files: WorkspaceFiles) -> None:
         if not files.is_stale:

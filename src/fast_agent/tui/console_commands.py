@@ -11,7 +11,6 @@ import time
 from collections import Counter
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.commands.command import Command, CommandResult, Word
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.tui.console import Console
 
 _TERMINAL_VARIABLES: Final = ("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLORTERM", "LANG")
-_MAX_WAYS: Final = 20
+_MAX_COMPLETIONS: Final = 20
 _CODE: Final = re.compile(r"^(```+|~~~+)[^\n]*\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
 
 
@@ -450,10 +449,10 @@ class _OwnCommands:
         self, arguments: Arguments, controller: ConversationController
     ) -> CommandResult:
         line = arguments.words[0]
-        ways = list(islice(complete(line, controller, self._console.commands), _MAX_WAYS))
-        if not ways:
+        found = complete(line, controller, self._console.commands)[:_MAX_COMPLETIONS]
+        if not found:
             raise RunError("nothing completes this line")
-        rows = [f"{line[: one.start]}{one.text}  {one.about}".rstrip() for one in ways]
+        rows = [f"{line[: one.start]}{one.text}  {one.about}".rstrip() for one in found]
         return CommandResult(text=fenced("\n".join(rows)))
 
     async def transcript(

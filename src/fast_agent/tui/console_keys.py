@@ -62,8 +62,8 @@ class ConsoleKeys:
         question.settle(choice.value)
         return True
 
-    def ways(self, line: str) -> Iterator[tuple[str, int, str]]:
-        """Yield how a line may continue; see `Actions.ways`."""
+    def completions(self, line: str) -> Iterator[tuple[str, int, str]]:
+        """Yield how a line may continue; see `Actions.completions`."""
         if self._console.opened is None or "\n" in line:
             return
         found = False
@@ -73,11 +73,11 @@ class ConsoleKeys:
                 yield one.text, one.start, one.about
         start = max(line.rfind(" "), line.rfind("\n")) + 1
         if not found and line[start : start + 1] == "@":
-            for path in self._console.file_ways(line[start + 1 :]):
+            for path in self._console.file_completions(line[start + 1 :]):
                 yield f"@{path}", start, ""
 
-    async def asked_ways(self, line: str) -> list[tuple[str, int, str]]:
-        """Return how a line may continue as a server says; see `Actions.asked_ways`."""
+    async def server_completions(self, line: str) -> list[tuple[str, int, str]]:
+        """Return how a line may continue as a server says; see `Actions.server_completions`."""
         controller = self._console.opened
         if controller is None or not line.startswith(("/prompts ", "/resources ")):
             return []

@@ -113,8 +113,8 @@ class Rewind:
         chosen = files if how == "files" else ()
         before = [(one.path, content_of(one.path)) for one in chosen if one.obstacle is None]
         restored = await run_sync(self._console.file_history.restore, chosen)
-        heard = self._console.file_history.turn_ids
-        restore = _take_back(controller, back, len(turns) - back, heard)
+        turn_ids = self._console.file_history.turn_ids
+        restore = _take_back(controller, back, len(turns) - back, turn_ids)
         here = None if controller.session is None else controller.session.id
         kept = tuple((path, old) for path, old in before if path in restored)
         self._undo = _Undo(here, len(turns) - back, restore, kept)
@@ -189,7 +189,7 @@ class Rewind:
         return CommandResult(text=text, session_changed=True)
 
 
-def _turns(controller: ConversationController, heard: Sequence[str]) -> list[_Turn]:
+def _turns(controller: ConversationController, turn_ids: Sequence[str]) -> list[_Turn]:
     if controller.session is not None:
         found: list[_Turn] = []
         for turn in controller.session.state.turns:
@@ -198,16 +198,16 @@ def _turns(controller: ConversationController, heard: Sequence[str]) -> list[_Tu
         return found
     agent = controller.instance()
     said = [typed_text(one) for one in agent.history if _starts(one)]
-    ids = [*([""] * len(said)), *heard][-len(said) :] if said else []
+    ids = [*([""] * len(said)), *turn_ids][-len(said) :] if said else []
     return [_Turn(one, agent.name, text) for one, text in zip(ids, said, strict=True)]
 
 
 def _take_back(
-    controller: ConversationController, back: int, left: int, heard: list[str]
+    controller: ConversationController, back: int, left: int, turn_ids: list[str]
 ) -> Callable[[], None]:
     """Take turns back; returns what restores them."""
-    gone = heard[-back:]
-    del heard[-back:]
+    gone = turn_ids[-back:]
+    del turn_ids[-back:]
     session = controller.session
     if session is None:
         agent = controller.instance()
@@ -217,7 +217,7 @@ def _take_back(
 
         def load() -> None:
             agent.load_history(messages)
-            heard.extend(gone)
+            turn_ids.extend(gone)
 
         return load
     events: list[tuple[float, Row]] = session.events_after(left)
@@ -226,7 +226,7 @@ def _take_back(
 
     def restore() -> None:
         session.take_over(events)
-        heard.extend(gone)
+        turn_ids.extend(gone)
         controller.conversation.restore()
 
     return restore

@@ -23,12 +23,12 @@ def tree(top: Path, *paths: str) -> None:
 @pytest.mark.spec("T-C2.5")
 def test_files_are_offered_by_their_letters_in_order() -> None:
     index = FileIndex(["src/pager.py", "docs/page.md", "app/Main.py", "a\nb", "İx/one.py"])
-    assert index.ways("pag") == ["docs/page.md", "src/pager.py"]
-    assert index.ways("apm") == ["app/Main.py"]
-    assert index.ways("one") == ["İx/one.py"]
-    assert index.ways("MAIN") == ["app/Main.py"]
-    assert index.ways("^.*") == []
-    assert index.ways("") == []
+    assert index.completions("pag") == ["docs/page.md", "src/pager.py"]
+    assert index.completions("apm") == ["app/Main.py"]
+    assert index.completions("one") == ["İx/one.py"]
+    assert index.completions("MAIN") == ["app/Main.py"]
+    assert index.completions("^.*") == []
+    assert index.completions("") == []
     assert len(index) == 4
 
 
@@ -37,14 +37,14 @@ def test_what_git_ignores_is_not_offered(tmp_path: Path) -> None:
     tree(tmp_path, "src/app.py", "src/app.log", "build/app.py", ".env", "src/inner/app.txt")
     (tmp_path / ".gitignore").write_text("build/\n*.log\n")
     files = WorkspaceFiles(tmp_path, lambda: 0.0)
-    assert files.ways("") == ["src/"]
+    assert files.completions("") == ["src/"]
     assert files.is_stale
     files.read()
     assert not files.is_stale
-    assert files.ways("app") == ["src/app.py", "src/inner/app.txt"]
-    assert files.ways("src/a") == ["src/app.py", "src/inner/app.txt"]
-    assert files.ways(".en") == [".env"]
-    assert files.ways("nothing") == []
+    assert files.completions("app") == ["src/app.py", "src/inner/app.txt"]
+    assert files.completions("src/a") == ["src/app.py", "src/inner/app.txt"]
+    assert files.completions(".en") == [".env"]
+    assert files.completions("nothing") == []
 
 
 @pytest.mark.spec("T-C2.5")

@@ -390,7 +390,7 @@ def _unexpected(error: Exception) -> ApplicationError:
 
 
 class WorkflowHuman:
-    """The way to the user of a run.
+    """Asks the user of a run.
 
     Args:
         ask: Asks a question of the workflow.

@@ -71,7 +71,7 @@ class SkillGate:
     What a skill says may travel between the agents of a conversation, and to no other.
 
     Args:
-        human: The way to the user if a conversation has none; None if there is
+        human: Asks the user if a conversation has none; None if there is
             no user then.
         approvals: What was approved before.
 

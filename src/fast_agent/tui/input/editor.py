@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer
-from prompt_toolkit.completion import Completion as Way
+from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings
@@ -58,11 +57,11 @@ class Actions(Protocol):
         """Take a key before the editor; returns whether it was taken."""
         ...
 
-    def ways(self, line: str) -> Iterable[tuple[str, int, str]]:
+    def completions(self, line: str) -> Iterable[tuple[str, int, str]]:
         """Yield how a line may continue: text, the place where it starts, what it is."""
         ...
 
-    async def asked_ways(self, line: str) -> Iterable[tuple[str, int, str]]:
+    async def server_completions(self, line: str) -> Iterable[tuple[str, int, str]]:
         """Return how a line may continue as a server says, within a short time."""
         ...
 
@@ -259,15 +258,15 @@ class Editor:
             return []
         chosen = state.complete_index
         first = max(0, min((chosen or 0) - _MENU_ROWS // 2, len(state.completions) - _MENU_ROWS))
-        ways = state.completions[first : first + _MENU_ROWS]
-        size = min(max(len(way.display_text) for way in ways), max(8, columns // 2))
+        completions = state.completions[first : first + _MENU_ROWS]
+        size = min(max(len(one.display_text) for one in completions), max(8, columns // 2))
         rows: list[str] = []
-        for index, way in enumerate(ways, first):
-            name = clip(shown(way.display_text), size).ljust(size)
+        for index, one in enumerate(completions, first):
+            name = clip(shown(one.display_text), size).ljust(size)
             name = self._theme.chosen(name) if index == chosen else name
-            about = self._theme.dim(f"  {shown(way.display_meta_text)}")
+            about = self._theme.dim(f"  {shown(one.display_meta_text)}")
             rows.append(clip(f"  {name}{about}", columns))
-        more = len(state.completions) - first - len(ways)
+        more = len(state.completions) - first - len(completions)
         if more > 0:
             rows.append(self._theme.dim(f"  {self._theme.sign('more')} {more} more"))
         return rows
@@ -434,27 +433,29 @@ class _Ways(Completer):
     def __init__(self, actions: Actions) -> None:
         self._actions = actions
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Way]:
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
         """Yield how the line may continue."""
         del complete_event
         line = document.text_before_cursor
-        return _as_ways(self._actions.ways(line), line)
+        return _as_completions(self._actions.completions(line), line)
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
-    ) -> AsyncGenerator[Way]:
+    ) -> AsyncGenerator[Completion]:
         """Yield how the line may continue, then what a server knows."""
-        for way in self.get_completions(document, complete_event):
-            yield way
+        for one in self.get_completions(document, complete_event):
+            yield one
         line = document.text_before_cursor
-        for way in _as_ways(await self._actions.asked_ways(line), line):
-            yield way
+        for one in _as_completions(await self._actions.server_completions(line), line):
+            yield one
 
 
-def _as_ways(found: Iterable[tuple[str, int, str]], line: str) -> Iterable[Way]:
+def _as_completions(found: Iterable[tuple[str, int, str]], line: str) -> Iterable[Completion]:
     for text, start, about in found:
         if text != line[start:]:
-            yield Way(text, start_position=start - len(line), display_meta=about)
+            yield Completion(text, start_position=start - len(line), display_meta=about)
 
 
 class _NoOutput(DummyOutput):

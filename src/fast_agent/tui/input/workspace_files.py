@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MAX_FILES: Final = 200_000
 _MAX_ENTRIES: Final = 5_000
-_MAX_WAYS: Final = 100
+_MAX_COMPLETIONS: Final = 100
 _MAX_RANKED: Final = 2_000
 _STALE_SECONDS: Final = 10.0
 
@@ -37,13 +37,13 @@ class FileIndex:
     def __len__(self) -> int:
         return len(self._paths)
 
-    def ways(self, begun: str) -> list[str]:
+    def completions(self, typed: str) -> list[str]:
         """Return the files that have some letters in their order, the nearest first."""
-        letters = begun.lower()
+        letters = typed.lower()
         if not letters:
             return []
         found = dict.fromkeys(self._matches(f"[^\n]*{re.escape(letters)}[^\n]*"))
-        if len(found) < _MAX_WAYS:
+        if len(found) < _MAX_COMPLETIONS:
             gaps = "".join(f"[^{re.escape(one)}\n]*{re.escape(one)}" for one in letters)
             found.update(dict.fromkeys(self._matches(f"{gaps}[^\n]*")))
 
@@ -51,7 +51,7 @@ class FileIndex:
             name = path.rpartition("/")[2].lower()
             return not name.startswith(letters), letters not in name, len(path), path
 
-        return sorted(found, key=rank)[:_MAX_WAYS]
+        return sorted(found, key=rank)[:_MAX_COMPLETIONS]
 
     def _matches(self, source: str) -> Iterator[str]:
         pattern = re.compile(f"^{source}", re.MULTILINE)
@@ -104,24 +104,24 @@ class WorkspaceFiles:
             self._read_at = self._clock()
             self.is_reading = False
 
-    def ways(self, begun: str) -> list[str]:
+    def completions(self, typed: str) -> list[str]:
         """Return the files and directories that continue a path, or have its letters in order."""
-        listed = list(_listed(begun, self._directory))
-        folder, _, name = begun.rpartition("/")
+        listed = list(_listed(typed, self._directory))
+        folder, _, name = typed.rpartition("/")
         starting = [
             one for one in listed if one[len(folder) :].lstrip("/").lower().startswith(name.lower())
         ]
-        found = dict.fromkeys([*starting, *self._index.ways(begun), *listed])
-        return list(found)[:_MAX_WAYS]
+        found = dict.fromkeys([*starting, *self._index.completions(typed), *listed])
+        return list(found)[:_MAX_COMPLETIONS]
 
 
-def _listed(begun: str, workspace: Path) -> Iterator[str]:
+def _listed(typed: str, workspace: Path) -> Iterator[str]:
     """Yield the entries of one directory that continue a path."""
-    folder, slash, name = begun.rpartition("/")
-    if "\0" in begun:
+    folder, slash, name = typed.rpartition("/")
+    if "\0" in typed:
         return
     entries = _entries(workspace / os.path.expanduser(f"{folder}{slash}" or "."))  # noqa: PTH111
-    if os.name == "posix" and not begun.startswith(("/", "~", "..")):
+    if os.name == "posix" and not typed.startswith(("/", "~", "..")):
         from fast_agent.tools.files.tree import not_ignored
 
         entries = not_ignored(str(workspace.resolve()), folder, entries)
