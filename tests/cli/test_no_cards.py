@@ -50,7 +50,7 @@ def fields(project: Path) -> None:
 REASONS: list[tuple[Callable[[Path], None], list[str]]] = [
     (empty, []),
     (deeper, ["a directory below, with a file that looks like a card", "--> set/agents"]),
-    (headed, ["its frontmatter begins on line 3, and must begin on line 1", "--> set/ann.md"]),
+    (headed, ["its frontmatter starts on line 3, and must start on line 1", "--> set/ann.md"]),
     (suffixes, [f"`.txt` is not a suffix of cards; they end in {', '.join(CARD_SUFFIXES)}"]),
     (fields, ["no frontmatter", "neither `type` nor `instruction` is in it"]),
 ]
@@ -116,7 +116,7 @@ def test_tests_of_cards_refuse_it(run: Run, project: Path) -> None:
     done = run("test", "ann.test.yaml")
     assert done.code == 1
     assert "set` holds no cards" in done.out
-    assert "ann.md` is not a card: its frontmatter begins on line 3" in done.out
+    assert "ann.md` is not a card: its frontmatter starts on line 3" in done.out
 
 
 @pytest.mark.spec("FILE-18")
@@ -169,7 +169,7 @@ def test_what_is_passed_over_where_cards_load_by_themselves_is_a_warning(
     done = run("go", "--model", "passthrough", "--message", "hello", *trust)
     assert (done.code, done.out, done.codes) == (0, "hello\n", ["FA137"])
     assert "warning[FA137]" in done.err
-    assert "its frontmatter begins on line 3" in done.err
+    assert "its frontmatter starts on line 3" in done.err
     done = run("check")
     assert (done.code, done.codes) == (0, ["FA137"])
 

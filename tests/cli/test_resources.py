@@ -90,9 +90,9 @@ def test_read_writes_the_bytes(run: Run, spawn: Run, skills: Path, project: Path
     ("uri", "message"),
     [
         ("skill://tabels/SKILL.md", "there is no"),
-        ("skill://tables/../../etc/passwd", "is no resource URI"),
+        ("skill://tables/../../etc/passwd", "is not a resource URI"),
         ("file://etc/passwd", "there is no"),
-        ("tables", "is no resource URI"),
+        ("tables", "is not a resource URI"),
     ],
 )
 def test_read_of_nothing(run: Run, skills: Path, uri: str, message: str) -> None:

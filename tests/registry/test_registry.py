@@ -206,7 +206,7 @@ def test_tools_without_an_agent_to_give_them_to(
     registry: Registry, write_card: WriteCard, read: Read
 ) -> None:
     helper = write_card("helper.md", "tool_only: true")
-    with pytest.raises(CardError, match="no agent to give the tools to") as raised:
+    with pytest.raises(CardError, match="no agent to attach the tools to") as raised:
         registry.load(read(helper), tools={str(helper)})
     assert raised.value.hint is not None
     assert "--card" in raised.value.hint

@@ -289,7 +289,7 @@ async def test_a_server_whose_task_fails_ends_and_says_so(
 
     monkeypatch.setattr(HttpSessions, "look_after", fail)
     settings = HttpSettings(port=0)
-    with pytest.raises(RunError, match="a task of its own failed"):
+    with pytest.raises(RunError, match="one of its tasks failed"):
         await serve_http(server, settings, open_socket(settings))
     assert "no more of it" in capfd.readouterr().err
 
