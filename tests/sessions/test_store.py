@@ -437,3 +437,10 @@ def test_events_of_one_write_are_kept_however_many_they_are(tmp_path: Path, coun
         session_id = session.id
     with store.open(session_id) as session:
         assert sorted(session.state.agents) == sorted(f"agent-{one}" for one in range(count))
+
+
+def test_a_home_that_cannot_be_written_to_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SessionError, match="cannot keep sessions in") as caught:
+        store_in(tmp_path / "file/home").create()
+    assert "FAST_AGENT_HOME" in str(caught.value.hint)

@@ -106,7 +106,7 @@ def read_items(path: Path, config: AgentConfig, id_field: str | None = None) -> 
         shown = "\n".join(problems[:_MAX_SHOWN])
         more = f"\nand {len(problems) - _MAX_SHOWN} more" if len(problems) > _MAX_SHOWN else ""
         raise ConfigError(
-            f"{len(problems)} of {len(items) + len(problems)} items of {path} cannot be used;"
+            f"{len(problems)} of {len(items) + len(problems)} items of `{path}` cannot be used;"
             f" nothing was run\n{shown}{more}",
             hint="an item is a string, an object with `message`, or the arguments of the agent's"
             " `tool_input_schema`",
@@ -177,13 +177,13 @@ def _values(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
                     yield number, row, None
             case ending:
                 raise ConfigError(
-                    f"{path} is of no form that a batch reads: `{ending}`",
-                    hint=f"the forms are {', '.join(FORMS)}",
+                    f"`{path}` is not a batch file: its ending is `{ending}`",
+                    hint=f"use one of {', '.join(FORMS)}",
                 )
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {os_reason(error)}") from error
+        raise ConfigError(f"`{path}` cannot be read: {os_reason(error)}") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
+        raise ConfigError(f"`{path}` cannot be read: {error}") from error
 
 
 def _torn(row: Mapping[str | None, object]) -> str | None:
@@ -210,7 +210,7 @@ def _parquet_rows(path: Path) -> Iterator[JsonValue]:
         rows = parquet().read_table(path).to_pylist()
     except ValueError as error:  # that of a file which is none is one
         reason = str(error).splitlines()[0]
-        raise ConfigError(f"{path} cannot be read: it is not Parquet: {reason}") from error
+        raise ConfigError(f"`{path}` cannot be read: it is not Parquet: {reason}") from error
     for row in rows:
         # Times, decimals and bytes are written as texts.
         yield json.loads(json.dumps(row, default=_text))

@@ -72,7 +72,7 @@ def write_rows(path: Path, found: Iterable[dict[str, JsonValue]]) -> None:
                 lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in found)
                 write_atomic(path, "".join(lines).encode(errors="replace"))
     except OSError as error:
-        raise RunError(f"{path} cannot be written: {os_reason(error)}") from error
+        raise RunError(f"`{path}` cannot be written: {os_reason(error)}") from error
 
 
 def _flat(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -51,7 +51,7 @@ def open_store(directory: Path, batch: str) -> Generator[RunStore]:
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise RunError(f"{directory} cannot be made: {os_reason(error)}") from error
+        raise RunError(f"`{directory}` cannot be made: {os_reason(error)}") from error
     store = RunStore(directory / f"{batch}.sqlite", batch)
     try:
         yield store

@@ -163,7 +163,7 @@ class BatchCommand(CardOptions):
         directory = self.target.absolute().parent
         if not directory.is_dir():
             raise ConfigError(
-                f"{self.target} cannot be written: there is no directory `{directory}`",
+                f"`{self.target}` cannot be written: there is no directory `{directory}`",
                 hint="make it, or correct --output",
             )
 

@@ -349,7 +349,7 @@ class GoCommand(DumpOptions):
             return earlier, Message.user(text)
         if not earlier or earlier[-1].role != "user":
             raise click.UsageError(
-                f"{self.prompt_file} does not end with a user message; pass --message TEXT too"
+                f"`{self.prompt_file}` does not end with a user message; pass --message TEXT too"
             )
         return earlier[:-1], earlier[-1]
 

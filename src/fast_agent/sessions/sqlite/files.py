@@ -70,9 +70,9 @@ class SessionFiles:
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            reason = os_reason(error)
-            msg = f"there can be no sessions in `{self._directory}`: {reason}"
-            raise SessionError(msg) from error
+            msg = f"cannot keep sessions in `{self._directory}`: {os_reason(error)}"
+            hint = "set `FAST_AGENT_HOME` to a directory you can write to, or use `--no-session`"
+            raise SessionError(msg, hint=hint) from error
         lock = self._locked(session_id)
         try:
             log = SqliteLog.create(self._path(session_id), facts, self._now, self._disk_seconds)
