@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
@@ -9,13 +9,15 @@ from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 from fast_agent.agents.events import Event, TextStreamed, TurnFinished, TurnStarted
-from fast_agent.errors import ModelError, RunError
+from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.offline.models import PassthroughModel
+from fast_agent.trust.grant import Grant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from fast_agent.agents.llm_agent import LlmAgent
     from fast_agent.messages.message import StopReason
@@ -329,3 +331,28 @@ async def test_content_of_a_message_is_kept_whole(make_agent: MakeAgent) -> None
     message = Message("user", (TextContent("a"), TextContent("b")))
     assert await agent.send(message) == "a\nb"
     assert agent.history[0] is message
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_turns_of_a_found_card_are_bounded_until_it_is_approved(
+    make_agent: MakeAgent,
+    script: Script,
+    doing: Doing,
+    asking: Asking,
+    tmp_path: Path,
+    *,
+    approved: bool,
+) -> None:
+    async def look(_call: ToolCall, _context: ToolContext) -> str:
+        return "seen"
+
+    calls = [asking((f"c{number}", "look")) for number in range(60)]
+    model = script([*calls, Message.assistant("done")])
+    agent = make_agent(model, tools=(doing("look", look),), max_iterations=99)
+    grant = Grant(tmp_path, approved=lambda: approved)
+    agent._config = replace(agent.config, grant=grant)
+    if approved:
+        assert await agent.send("go") == "done"
+    else:
+        with pytest.raises(LimitError, match="reached 50 model requests"):
+            await agent.send("go")

@@ -507,3 +507,11 @@ async def test_people_call_skills_that_models_may_not(tmp_path: Path) -> None:
         assert noted is not None
         assert noted.text.endswith("about tea")
         assert await runtime.call_skill("alice", "inner", "") is None
+
+
+def test_skills_of_a_card_are_named_from_its_directory(tmp_path: Path) -> None:
+    config = AgentConfig(name="a", skills=("mine",), source=tmp_path / "cards/a.md")
+    found = directories_of(config, SkillsSettings(), tmp_path)
+    assert found == ((str(tmp_path / "cards/mine"),), False)
+    in_python = AgentConfig(name="a", skills=("mine",))
+    assert directories_of(in_python, SkillsSettings(), tmp_path)[0] == (str(tmp_path / "mine"),)

@@ -84,6 +84,7 @@ async def test_a_short_result_brings_no_further_tool(
         ({"find": "nowhere"}, "[`nowhere` is not in the result"),
         ({"find": "line 19999"}, "Ysgard"),
         ({"find": "line 1"}, "other places; search for a longer text]"),
+        ({"find": "line 77"}, "[and 40 other places;"),
         ({"offset": -1}, "`offset` must be at least 0"),
         ({"uri": "session://results/c2"}, "did you mean `session://results/c1`?"),
         ({"uri": "c1", "max_chars": 6}, "line 0\n["),

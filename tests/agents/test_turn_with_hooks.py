@@ -6,9 +6,11 @@ import anyio
 import pytest
 from tests.patience import pass_seconds
 
+from fast_agent.agents.turn_context import TurnContext
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.messages.validity import check_validity
+from fast_agent.sessions.cumulative import CumulativeTranscript
 from fast_agent.tools.hooks import Hook, TurnHooks
 
 if TYPE_CHECKING:
@@ -143,3 +145,29 @@ async def test_a_turn_cancelled_in_a_hook_leaves_a_valid_history(
         assert answered == ["4"], "what a tool gave is not lost"
     if point == "after_turn_complete":
         assert agent.history[-1].text == "ok"
+
+
+async def test_a_turn_that_is_cancelled_in_its_last_hook_is_listed_once(
+    make_agent: MakeAgent, script: Script
+) -> None:
+    reached = anyio.Event()
+
+    async def wait(ctx: TurnHookContext) -> None:
+        reached.set()
+        await anyio.sleep_forever()
+
+    transcript = CumulativeTranscript()
+    agent = make_agent(
+        script([Message.assistant("done")]),
+        hooks=hooks(after_turn_complete=wait),
+        context=TurnContext(transcript=transcript),
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(agent.send, "go")
+        await reached.wait()
+        tasks.cancel_scope.cancel()
+    assert [message.text for message in agent.history] == ["go", "done"]
+    assert [message.text for entry in transcript for message in entry.messages] == [
+        "go",
+        "done",
+    ]

@@ -294,7 +294,7 @@ def test_parquet_goes_in_and_out(tmp_path: Path) -> None:
         assert found[0]["usage_input_tokens"] == 7
         (tmp_path / "in.parquet").write_text("no parquet")
         done = world.run(*options, status=1)
-        assert "in.parquet cannot be read: it is not Parquet" in done.stderr
+        assert "in.parquet` cannot be read: it is not Parquet" in done.stderr
 
 
 @pytest.mark.spec("BATCH-12")

@@ -14,7 +14,13 @@ from fast_agent.cards.agent_config import AgentConfig, CardType
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.cards.request_params import RequestParams, UsageLimits
-from fast_agent.config.settings import McpSettings, ServerSettings, Settings, ShellSettings
+from fast_agent.config.settings import (
+    McpSettings,
+    ServerSettings,
+    Settings,
+    ShellSettings,
+    StatedFacts,
+)
 from fast_agent.errors import CardError, HistoryError, LimitError, ModelError, RunError, ToolError
 from fast_agent.messages.message import Message
 from fast_agent.models.offline.models import PassthroughModel
@@ -454,3 +460,33 @@ async def test_a_recording_carries_turns_before_the_journal_does(
         async with new_runtime(agent(), journal=session.journal, **fields) as runtime:
             await runtime.default.generate("hi")
     assert (recording.turns, durable.turns) == ((1, 0) if is_recorded else (0, 1))
+
+
+async def test_a_conversation_may_have_steps_and_a_journal_of_its_own(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    usual, durable, own = CountingSteps(), CountingSteps(), CountingSteps()
+    with store_in(tmp_path).create() as session:
+        session.journal.steps = durable
+        async with new_runtime(agent(), steps=usual) as runtime:
+            for conversation in (
+                runtime.new_conversation(),
+                runtime.new_conversation(journal=session.journal),
+                runtime.new_conversation(steps=own),
+            ):
+                await conversation.agent("alice").generate("hi")
+        async with new_runtime(agent()) as runtime:
+            await runtime.new_conversation(journal=session.journal).agent("alice").generate("hi")
+    assert (usual.turns, durable.turns, own.turns) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("is_reported", [False, True])
+async def test_the_window_is_not_looked_up_again_for_a_card_whose_user_was_warned(
+    new_runtime: NewRuntime, *, is_reported: bool
+) -> None:
+    settings = Settings(model_facts={"passthrough": StatedFacts(context_window=1_000)})
+    reported = frozenset({"alice.md"}) if is_reported else frozenset[str]()
+    async with new_runtime(agent(), settings=settings, reported=reported) as runtime:
+        shared = runtime.agent("alice")
+        assert isinstance(shared, LlmAgent)
+        assert shared.setup.known_window() == (None if is_reported else 1_000)
