@@ -191,3 +191,9 @@ async def test_a_request_that_fails_or_is_cancelled_makes_room(
         await failing.send("b")
     with fail_after(60):
         assert await sound.send("c") == "x"
+
+
+def test_the_agent_whose_bound_of_money_holds_is_named() -> None:
+    requests, money = UsageLimits(max_requests=1), UsageLimits(max_cost=0.5)
+    assert Budget((Meter("a"), Meter("b", requests))).money_bound is None
+    assert Budget((Meter("a", requests), Meter("b", money))).money_bound == "b"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fast_agent.cards.fix import apply_fixes
 from fast_agent.cards.load import load_cards
-from fast_agent.cards.load_set import LoadSet, check_set
+from fast_agent.cards.load_set import LoadSet, check_set, default_choice
 from fast_agent.cards.set_check import find_rings
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -400,3 +400,22 @@ def _seconds(cards: list[Card]) -> float:
     assert check_set(cards, servers=["s"]) == ()
     assert LoadSet.of(cards).default == "agent-0"
     return time.process_time() - start
+
+
+def test_the_note_on_the_default_agent_names_those_it_was_chosen_over(tmp_path: Path) -> None:
+    files = {
+        "kid.yaml": agent("kid"),
+        "lead.yaml": agent("lead", "agents: [kid]\n"),
+        "lone.yaml": agent("lone"),
+        "tool.yaml": agent("tool", "tool_only: true\n"),
+    }
+    note = default_choice(load(tmp_path, files))
+    assert note is not None
+    assert note.message == (
+        "`lead` is the default agent, not `lone`: it uses others, and none uses it"
+    )
+    del files["lead.yaml"]
+    note = default_choice(load(tmp_path, files))
+    assert note is not None
+    assert note.message == "`kid` is the default agent, not `lone`: it is the first that is loaded"
+    assert default_choice(load(tmp_path, {"kid.yaml": agent("kid")})) is None

@@ -10,7 +10,7 @@ from tests.sessions.session_world import store_in
 from fast_agent.agents.events import Event, ToolStarted
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.runtime_options import RuntimeOptions
-from fast_agent.cards.agent_config import AgentConfig, CardType
+from fast_agent.cards.agent_config import AgentConfig, CardType, ChildHistory
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.cards.request_params import RequestParams, UsageLimits
@@ -490,3 +490,31 @@ async def test_the_window_is_not_looked_up_again_for_a_card_whose_user_was_warne
         shared = runtime.agent("alice")
         assert isinstance(shared, LlmAgent)
         assert shared.setup.known_window() == (None if is_reported else 1_000)
+
+
+async def test_a_call_merges_its_messages_into_the_history_of_the_caller(
+    new_runtime: NewRuntime,
+) -> None:
+    wanted = ChildHistory(merge_target="orchestrator")
+    async with new_runtime(agent("lead", agents=("kid",)), agent("kid")) as runtime:
+        result = await runtime.call("lead", "kid", "hi", wanted=wanted)
+        assert result.text == "hi"
+        assert [message.text for message in runtime.agent("lead").history] == ["hi", "hi"]
+
+
+@pytest.mark.parametrize("most", [1000, 1001])
+async def test_half_of_a_long_output_of_commands_is_its_end(
+    new_runtime: NewRuntime, most: int
+) -> None:
+    settings = Settings(shell=ShellSettings(max_output_bytes=most))
+    async with new_runtime(agent(shell=True), settings=settings) as runtime:
+        shared = runtime.agent("alice")
+        assert isinstance(shared, LlmAgent)
+        command = "printf %03000d 0"
+        call = f'***CALL_TOOL execute {{"command": "{command}"}}'
+        await shared.send(call)
+        (result,) = [one for message in shared.history for one in message.tool_results]
+    head, _, tail = result.text.partition("\n[… ")
+    assert (len(head), len(tail.partition("…]\n")[2].partition("\n")[0])) == (
+        most - most // 2, most // 2,
+    )  # fmt: skip

@@ -7,7 +7,7 @@ import sys
 import threading
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
@@ -17,8 +17,12 @@ from mcp.shared.exceptions import MCPError
 from tests.serve.agent_world import AgentWorld, ask, connected, heard, text_of, told, until
 
 from fast_agent.errors import ConfigError
+from fast_agent.serve.agent_server import ServedClient
 from fast_agent.serve.agent_serving import ServeOptions, serve
 from fast_agent.serve.http_access import HttpSettings
+
+if TYPE_CHECKING:
+    from fast_agent.text.json_value import JsonObject
 
 pytestmark = pytest.mark.anyio
 ERAS = ("legacy", "2026-07-28")
@@ -321,3 +325,25 @@ async def test_nothing_watches_unless_asked_to(world: AgentWorld) -> None:
         assert "eve" not in [tool.name for tool in (await client.list_tools()).tools]
         await client.call_tool("reload", {})
         assert await ask(client, "eve", "hello") == "hello"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "plain", "with_tools"),
+    [
+        ({"elicitation": {}}, False, False),
+        ({"sampling": {}}, True, False),
+        ({"sampling": {"tools": {}}}, True, True),
+    ],
+)
+def test_a_client_answers_for_a_model_as_it_declared(
+    capabilities: JsonObject, plain: bool, with_tools: bool
+) -> None:
+    async def ask(_method: str, _params: JsonObject) -> JsonObject:
+        return {}
+
+    client = ServedClient(ask, capabilities)
+    asked = types.CreateMessageRequestParams(messages=[], max_tokens=1)
+    assert client.offers_model(asked) is plain
+    tool = types.Tool(name="t", input_schema={"type": "object"})
+    asked = types.CreateMessageRequestParams(messages=[], max_tokens=1, tools=[tool])
+    assert client.offers_model(asked) is with_tools

@@ -10,6 +10,7 @@ import anyio
 import pytest
 from anyio import to_thread
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from tests.patience import until
 from tests.serve.in_process import client_of
 from tests.whole_file import write_whole
 
@@ -21,7 +22,6 @@ from fast_agent.serve import resource_server
 from fast_agent.serve.resource_server import ResourceServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from mcp.client import Client
@@ -43,12 +43,6 @@ def write_skill(root: Path, name: str, body: str = "Do it.") -> None:
 def service(tmp_path: Path) -> ResourceService:
     write_skill(tmp_path, "one")
     return ResourceRoots((str(tmp_path),)).open().service("test", "1")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(60):
-        while not condition():  # noqa: ASYNC110 - it comes true in another thread
-            await anyio.sleep(0.01)
 
 
 async def test_a_handshake_client_hears_and_is_forgotten(
@@ -101,6 +95,18 @@ async def test_streams_are_capped(
             async with client.listen(resources_list_changed=True):
                 pass
         assert (await client.list_resources()).resources
+
+
+async def test_a_stream_that_ended_makes_room_for_another(
+    service: ResourceService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource_server, "MAX_STREAMS", 1)
+    server = ResourceServer(service)
+    async with client_of(server) as client:
+        for _ in range(3):
+            async with client.listen(resources_list_changed=True):
+                assert server._listening == 1
+            await until(lambda: server._listening == 0)
 
 
 async def test_streams_end_when_the_server_does(service: ResourceService) -> None:

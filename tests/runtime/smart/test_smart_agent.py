@@ -96,7 +96,11 @@ async def test_a_smart_agent_is_an_agent_with_these_tools(desk: Desk) -> None:
         agent = app["desk"]
         assert isinstance(agent, LlmAgent)
         assert agent.config.type == "smart"
-        assert set(await agent._setup.tools.table()) >= SMART_TOOLS
+        table = await agent.setup.tools.table()
+        assert set(table) >= SMART_TOOLS
+        assert {name for name in SMART_TOOLS if not table[name].repeatable} == {
+            "smart", "smart_with_resource", "create_agent_card",
+        }  # fmt: skip
         assert await agent.send("hello") == "hello"
 
 
