@@ -169,6 +169,7 @@ async def test_code_that_comes_with_a_card_does_not_run(room: Room, field: str) 
         result = await room.call(tool, agent_card_path="card.md", **more)
         assert "FA811" in result.text
         assert "was not named by a person" in result.text
+        assert "card.md:3:1" in result.text  # the key
         assert result.is_error == (tool == "smart")
     assert not (room.work / "ran").exists()
 
