@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from tests.patience import until
 
 from fast_agent.rpc.message import CANCELLED, RemoteError, RpcError
 from fast_agent.rpc.peer import FULL_BYTES, MAX_UNREAD_BYTES, Peer
@@ -42,6 +43,8 @@ class Side:
         async def work() -> JsonObject | bytes:
             if request.method == "fail":
                 raise RuntimeError("broken")
+            if request.method == "sleep":
+                await anyio.sleep_forever()
             if request.method == "much":
                 return b'"' + b"x" * (FULL_BYTES // 4) + b'"'
             return await self.peer.request("question", request.params)
@@ -281,4 +284,18 @@ async def test_what_runs_may_end_before_the_connection_does() -> None:
             assert (await message(here[0]))["error"]["code"] == -32603
     assert drained == [1]
     for descriptor in (there[0], here[0], here[1]):
+        os.close(descriptor)
+
+
+async def test_requests_that_still_run_when_the_client_leaves_are_cancelled() -> None:
+    there, here = os.pipe(), os.pipe()
+    peer = Peer(there[0], here[1], cancel_method=CANCEL)
+    side = Side(peer)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(peer.serve, side)
+            send(there[1], id=1, method="sleep")
+            await until(lambda: side.asked)
+            os.close(there[1])
+    for descriptor in (there[0], *here):
         os.close(descriptor)
