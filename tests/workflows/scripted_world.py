@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from anyio.lowlevel import checkpoint
+
 from fast_agent.agents.events import Warned, WorkflowAdvanced
 from fast_agent.agents.runtime_options import RuntimeOptions
 from fast_agent.cards.agent_config import AgentConfig, CardType
@@ -146,7 +148,8 @@ class NotingModel:
         return await self._inner.request(request, on_delta)
 
     async def aclose(self) -> None:
-        """Close the model."""
+        """Close the model, after a wait that a cancelled task does not survive."""
+        await checkpoint()
         self._world.closed.append(self._agent)
         await self._inner.aclose()
 

@@ -4,6 +4,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 from tests.workflows.scripted_world import World, agent, agents, card
 
@@ -141,6 +142,22 @@ async def test_with_history_the_model_sees_the_conversation() -> None:
         "un",
         "<request>\nsecond\n</request>",
     ]
+
+
+async def test_a_cancelled_router_closes_the_model_that_was_choosing() -> None:
+    asked = anyio.Event()
+
+    async def pause(_agent: str) -> None:
+        asked.set()
+        await anyio.sleep_forever()
+
+    world = World({"front": [route("one")]}, pause=pause)
+    async with world.runtime(front("one", "two"), *agents(["one", "two"])) as runtime:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(runtime.agent("front").send, "go")
+            await asked.wait()
+            tasks.cancel_scope.cancel()
+        assert world.closed == ["front"]
 
 
 async def test_templates_are_seen_and_kept_without_history() -> None:
