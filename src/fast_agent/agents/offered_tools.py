@@ -44,12 +44,12 @@ _AROUND = 200
 _SPEC = ToolSpec(
     READ_RESULT,
     "Read more of a tool result of this conversation that was shortened: a piece of it, or the"
-    " places where a text is in it.",
+    " places where some text occurs in it.",
     object_schema(
         uri=("string", f"the result, as its note names it: `{RESULTS}ID`"),
         offset=("integer", "the first character to read, from 0"),
         max_chars=("integer", f"most characters to read, {PIECE} unless given, {_MOST} at most"),
-        find=("string", "text to search for, in any case; returns the places where it is"),
+        find=("string", "text to search for, in any case; returns where it occurs"),
         required=("uri",),
     ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
 import anyio
@@ -68,7 +69,7 @@ def complete(
         The completions, at most 100; none for a line that is a message.
     """
     found = _found(line, controller, commands)
-    return tuple(one for one, _ in zip(found, range(_MAX_COMPLETIONS), strict=False))
+    return tuple(islice(found, _MAX_COMPLETIONS))
 
 
 def _found(

@@ -252,7 +252,7 @@ class Runtime:
         Args:
             listener: Hears of the events of its turns; None is the runtime's own listener.
             journal: Records it, and returns what was recorded before; None records nothing.
-            human: Asks the user; None is the runtime's own way.
+            human: Asks the user; None is the runtime's own.
             deps: Values for function tools, which go before those of the runtime.
             steps: Who carries its turns; None is who carries those of the runtime.
 
