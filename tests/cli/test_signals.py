@@ -235,6 +235,53 @@ def test_a_signal_wakes_a_loop_that_waits(number: signal.Signals) -> None:
     assert done.returncode == STATUS[number]
 
 
+# The second signal comes before a line of the handler of the first.
+_TWICE = """
+import asyncio, os, signal, sys
+from fast_agent.cli import event_loop
+from fast_agent.cli.main import ended_by_signals
+
+lines = 0
+
+def trace(frame, event, _):
+    return trace_line if frame.f_code.co_name == "interrupt" else None
+
+def trace_line(frame, event, _):
+    global lines
+    if event == "line":
+        lines += 1
+        if lines == {line}:
+            os.kill(os.getpid(), signal.SIGHUP)
+    return trace_line
+
+async def main():
+    sys.settrace(trace)
+    try:
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(3600)
+    finally:
+        sys.settrace(None)
+        await asyncio.sleep(0)
+        print("closed")
+
+with ended_by_signals():
+    event_loop.run(main)
+"""
+
+
+@pytest.mark.spec("SIGNAL-1")
+@pytest.mark.parametrize("line", range(1, 6))
+def test_a_second_signal_may_come_anywhere_in_the_handler_of_the_first(line: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _TWICE.format(line=line)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.stdout == "closed\n", done.stderr
+    assert done.returncode == STATUS[signal.SIGHUP]
+
+
 @pytest.mark.spec("SIGNAL-2")
 def test_go_under_nohup_goes_on(place: Path) -> None:
     with running(place, f"go --message {shlex.quote(CALL)}", "nohup") as process:

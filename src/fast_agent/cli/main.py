@@ -39,14 +39,16 @@ def ended_by_signals() -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may handle signals
         return
-    came: list[int] = []
+    came: list[list[int]] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame
         # Only the first: a terminal that is closed and `timeout` send theirs twice, and a second
-        # interrupt would keep the command from closing what it holds.
-        came.append(number)
-        if len(came) > 1:
+        # interrupt would keep the command from closing what it holds. The second may come between
+        # any two instructions of this function, so that the list decides which was the first.
+        this = [number]
+        came.append(this)
+        if came[0] is not this:
             return
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background
             _interrupt_between_steps()
@@ -62,7 +64,7 @@ def ended_by_signals() -> Generator[None]:
         done = isinstance(error, SystemExit) and error.code in (None, 0)
         if not came or done:
             raise
-        sys.exit(_STATUS_OF_SIGNALS + came[0])
+        sys.exit(_STATUS_OF_SIGNALS + came[0][0])
     finally:
         for one in taken:
             if signal.getsignal(one) is interrupt:
