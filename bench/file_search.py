@@ -62,7 +62,7 @@ def figures(setup: Setup) -> Iterator[Figure]:
             yield Figure(name=title, unit="x", ours=ratios, goal=Goal(1.5))
     index = FileIndex(f"{one.path}/{name}" for one in walk(str(root), "", everything=False)
                       for name in one.files)  # fmt: skip
-    values = interleave({one: partial(_ways, index, one) for one in LETTERS}, rounds=ROUNDS)
+    values = interleave({one: partial(_completions, index, one) for one in LETTERS}, rounds=ROUNDS)
     slowest = max((Samples.of(values[one]) for one in LETTERS), key=lambda one: one.median)
     title = f"files that `@` offers by letters, among {count:,}"
     yield Figure(name=title, unit="ms", ours=slowest, goal=Goal(100.0))
@@ -76,11 +76,11 @@ def _timed(processor: list[float], work: Callable[[], float]) -> float:
     return took
 
 
-def _ways(index: FileIndex, letters: str) -> float:
+def _completions(index: FileIndex, letters: str) -> float:
     start = time.perf_counter()
-    ways = index.ways(letters)
+    found = index.completions(letters)
     took = (time.perf_counter() - start) * 1000
-    if not ways:
+    if not found:
         raise BenchError(f"no file has the letters {letters!r}")
     return took
 
