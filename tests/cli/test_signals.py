@@ -98,12 +98,21 @@ def ends(process: subprocess.Popen[bytes], number: int, begun: set[int]) -> str:
         with suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=5)
         process.kill()
-        begun_still = [pid for pid in begun if lives(pid)]
-        pytest.fail(f"it did not end; {begun_still} live: {process.communicate()[1].decode()}")
+        left = [pid for pid in begun if lives(pid)]
+        pytest.fail(f"it did not end; {left} live: {process.communicate()[1].decode()}")
     wait_until(lambda: not any(lives(pid) for pid in begun))
     said = err.decode()
     assert "Traceback" not in said, said
     return said
+
+
+def closes(program: str, number: signal.Signals, printed: str) -> None:
+    """Run a program that a signal ends, and that closes what it holds."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.stdout == printed, done.stderr
+    assert done.returncode == STATUS[number]
 
 
 @pytest.mark.spec("SIGNAL-1", "SIGNAL-3")
@@ -190,11 +199,7 @@ with ended_by_signals():
 @pytest.mark.parametrize("run", ["asyncio.run(main())", "import anyio; anyio.run(main)"])
 def test_a_step_is_finished_where_interrupts_are_ignored(number: signal.Signals, run: str) -> None:
     program = _STEPS.format(name=number.name, run=run)
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE
-    )
-    assert done.stdout == "the step was finished\nclosed\n", done.stderr
-    assert done.returncode == STATUS[number]
+    closes(program, number, "the step was finished\nclosed\n")
 
 
 # As where a signal comes just before the loop waits: nothing interrupts its waiting.
@@ -225,14 +230,7 @@ with ended_by_signals():
 @pytest.mark.spec("SIGNAL-1")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_wakes_a_loop_that_waits(number: signal.Signals) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _ELSEWHERE.format(name=number.name)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.stdout == "closed\n", done.stderr
-    assert done.returncode == STATUS[number]
+    closes(_ELSEWHERE.format(name=number.name), number, "closed\n")
 
 
 # The second signal comes before a line of the handler of the first.
@@ -272,14 +270,7 @@ with ended_by_signals():
 @pytest.mark.spec("SIGNAL-1")
 @pytest.mark.parametrize("line", range(1, 6))
 def test_a_second_signal_may_come_anywhere_in_the_handler_of_the_first(line: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _TWICE.format(line=line)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.stdout == "closed\n", done.stderr
-    assert done.returncode == STATUS[signal.SIGHUP]
+    closes(_TWICE.format(line=line), signal.SIGHUP, "closed\n")
 
 
 @pytest.mark.spec("SIGNAL-2")

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 
 _FUZZY = frozenset({"agent", "model", "session"})
-_MAX_COMPLETIONS: Final = 100
+MAX_COMPLETIONS: Final = 100
+"""Most completions that are offered for a line."""
 _MAX_ENTRIES = 5_000
 
 
@@ -69,7 +70,7 @@ def complete(
         The completions, at most 100; none for a line that is a message.
     """
     found = _found(line, controller, commands)
-    return tuple(islice(found, _MAX_COMPLETIONS))
+    return tuple(islice(found, MAX_COMPLETIONS))
 
 
 def _found(
@@ -313,7 +314,7 @@ async def complete_from_server(
                 found = await _of_resources(words, controller)
         except FastAgentError:
             return ()
-    return tuple(found[:_MAX_COMPLETIONS])
+    return tuple(found[:MAX_COMPLETIONS])
 
 
 def _words(line: str, at: int) -> list[tuple[str, int]]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.tui.console import Console
 
 _TERMINAL_VARIABLES: Final = ("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLORTERM", "LANG")
-_MAX_COMPLETIONS: Final = 20
+_MAX_LISTED: Final = 20
 _CODE: Final = re.compile(r"^(```+|~~~+)[^\n]*\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)
 
 
@@ -449,7 +449,7 @@ class _OwnCommands:
         self, arguments: Arguments, controller: ConversationController
     ) -> CommandResult:
         line = arguments.words[0]
-        found = complete(line, controller, self._console.commands)[:_MAX_COMPLETIONS]
+        found = complete(line, controller, self._console.commands)[:_MAX_LISTED]
         if not found:
             raise RunError("nothing completes this line")
         rows = [f"{line[: one.start]}{one.text}  {one.about}".rstrip() for one in found]

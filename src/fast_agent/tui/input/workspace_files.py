@@ -7,6 +7,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from fast_agent.commands.completion import MAX_COMPLETIONS
 from fast_agent.text.suggestion import is_subsequence
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 MAX_FILES: Final = 200_000
 _MAX_ENTRIES: Final = 5_000
-_MAX_COMPLETIONS: Final = 100
 _MAX_RANKED: Final = 2_000
 _STALE_SECONDS: Final = 10.0
 
@@ -43,7 +43,7 @@ class FileIndex:
         if not letters:
             return []
         found = dict.fromkeys(self._matches(f"[^\n]*{re.escape(letters)}[^\n]*"))
-        if len(found) < _MAX_COMPLETIONS:
+        if len(found) < MAX_COMPLETIONS:
             gaps = "".join(f"[^{re.escape(one)}\n]*{re.escape(one)}" for one in letters)
             found.update(dict.fromkeys(self._matches(f"{gaps}[^\n]*")))
 
@@ -51,7 +51,7 @@ class FileIndex:
             name = path.rpartition("/")[2].lower()
             return not name.startswith(letters), letters not in name, len(path), path
 
-        return sorted(found, key=rank)[:_MAX_COMPLETIONS]
+        return sorted(found, key=rank)[:MAX_COMPLETIONS]
 
     def _matches(self, source: str) -> Iterator[str]:
         pattern = re.compile(f"^{source}", re.MULTILINE)
@@ -112,7 +112,7 @@ class WorkspaceFiles:
             one for one in listed if one[len(folder) :].lstrip("/").lower().startswith(name.lower())
         ]
         found = dict.fromkeys([*starting, *self._index.completions(typed), *listed])
-        return list(found)[:_MAX_COMPLETIONS]
+        return list(found)[:MAX_COMPLETIONS]
 
 
 def _listed(typed: str, workspace: Path) -> Iterator[str]:
