@@ -6,7 +6,7 @@ import copy
 import pickle
 from dataclasses import KW_ONLY, FrozenInstanceError, dataclass, field, fields, replace
 from inspect import signature
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -181,6 +181,25 @@ def test_a_class_keeps_the_methods_it_writes_itself() -> None:
         Checked(-1)
     with pytest.raises(FrozenInstanceError):
         Checked(1).size = 2  # type: ignore[misc]
+
+
+def test_a_default_that_can_change_is_refused() -> None:
+    with pytest.raises(ValueError, match="default of `found` can change"):
+
+        @frozen
+        class Changeable:
+            found: list[str] = []  # noqa: RUF012 (what is refused)
+
+
+def test_names_of_the_class_are_no_fields() -> None:
+    @frozen
+    class Numbered:
+        kind: ClassVar[str] = "number"
+        value: int = 0
+
+    assert [one.name for one in fields(Numbered)] == ["value"]
+    assert (Numbered.kind, Numbered(3).kind) == ("number", "number")
+    assert Numbered.__match_args__ == ("value",)
 
 
 def test_values_without_fields_are_equal() -> None:
