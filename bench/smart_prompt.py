@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from bench.figure import Figure, Goal
 from bench.samples import Samples
-from fast_agent.prompt.internal_documents import internal_index
+from fast_agent.prompt.prompt_block import internal_index
 from fast_agent.resources.internal.provider import InternalProvider
-from fast_agent.resources.tokens import estimate
+from fast_agent.resources.limits import estimate
 from fast_agent.runtime.smart.smart_agent import smart_instruction
 
 if TYPE_CHECKING:

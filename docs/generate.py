@@ -19,7 +19,7 @@ from python_fields import python_fields
 from fast_agent.cards.fields import CARD_TYPES, FIELDS
 from fast_agent.cards.schema import schema
 from fast_agent.cli.command_table import COMMANDS, cli
-from fast_agent.commands.reference import reference_page
+from fast_agent.commands.table import reference_page
 from fast_agent.config.fields import SETTINGS, config_schema
 from fast_agent.diagnostics.rulebook import docs_page
 from fast_agent.schema.kinds import (

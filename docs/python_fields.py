@@ -45,8 +45,13 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fast_agent.cards.agent_config import ChildHistory, Compaction, FunctionRef, McpConnect
-    from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
+    from fast_agent.cards.agent_config import (
+        AgentsAsToolsOptions,
+        ChildHistory,
+        Compaction,
+        FunctionRef,
+        McpConnect,
+    )
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.text.json_value import JsonObject
 '''

@@ -17,7 +17,7 @@ from fast_agent.agents.history.transcript import Transcript
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.offered_tools import ReadResult
 from fast_agent.agents.runtime_options import numbered
-from fast_agent.agents.turn_setup import TurnSetup
+from fast_agent.agents.turn_context import TurnSetup
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.errors import ContextError, FastAgentError

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
         WorkflowAdvanced,
     )
     from fast_agent.app import FastAgent
-    from fast_agent.cards.agent_config import ChildHistory
-    from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
+    from fast_agent.cards.agent_config import AgentsAsToolsOptions, ChildHistory
     from fast_agent.cards.request_params import RequestParams
     from fast_agent.commands.completion import complete
     from fast_agent.commands.controller import ConversationController
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     )
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.server import from_command_line
-    from fast_agent.messages.media import Media
+    from fast_agent.messages.content import Media
     from fast_agent.messages.message import Message
     from fast_agent.messages.prompt import Prompt
     from fast_agent.recording.cassette import read_cassette
@@ -152,7 +151,7 @@ __all__ = [
 
 _HOMES = {
     "AgentApp": "fast_agent.agent_app",
-    "AgentsAsToolsOptions": "fast_agent.cards.agents_as_tools",
+    "AgentsAsToolsOptions": "fast_agent.cards.agent_config",
     "Ballot": "fast_agent.workflows.maker.draws",
     "CardError": "fast_agent.errors",
     "Catalog": "fast_agent.resources.catalog",
@@ -174,7 +173,7 @@ _HOMES = {
     "InternalProvider": "fast_agent.resources.internal.provider",
     "LimitError": "fast_agent.errors",
     "Listener": "fast_agent.agents.events",
-    "Media": "fast_agent.messages.media",
+    "Media": "fast_agent.messages.content",
     "Message": "fast_agent.messages.message",
     "ModelAnswered": "fast_agent.agents.events",
     "ModelError": "fast_agent.errors",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar, cast, overload
 from anyio import CancelScope, Lock
 
 from fast_agent.cards.fields import FIELDS_OF
-from fast_agent.cards.references import references
+from fast_agent.cards.set_check import references
 from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.models.check import check_model, check_selection
 from fast_agent.models.selection import select_model
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.mcp.listed import ListedPrompt
+    from fast_agent.mcp.listing import ListedPrompt
     from fast_agent.messages.message import Message, ToolResult
     from fast_agent.models.model import ToolSpec
     from fast_agent.models.usage import Usage

@@ -39,8 +39,12 @@ if TYPE_CHECKING:
         ParallelFields,
         RouterFields,
     )
-    from fast_agent.cards.agent_config import AgentConfig, CardType, FunctionRef
-    from fast_agent.cards.agents_as_tools import AgentsAsToolsOptions
+    from fast_agent.cards.agent_config import (
+        AgentConfig,
+        AgentsAsToolsOptions,
+        CardType,
+        FunctionRef,
+    )
     from fast_agent.cards.card import Card
 
 

@@ -11,8 +11,7 @@ import pytest
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.offered_tools import ReadResult
 from fast_agent.agents.runtime_options import numbered
-from fast_agent.agents.turn_context import TOP, TurnContext
-from fast_agent.agents.turn_setup import DEFAULT_PLAN, CompactionPlan, TurnSetup
+from fast_agent.agents.turn_context import DEFAULT_PLAN, TOP, CompactionPlan, TurnContext, TurnSetup
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.request_params import RequestParams
 from fast_agent.messages.content import TextContent

@@ -8,7 +8,7 @@ import pytest
 
 from fast_agent.agents.events import ModelAnswered, Warned
 from fast_agent.agents.history.compaction import parts_of, size_of_view
-from fast_agent.agents.turn_setup import CompactionPlan
+from fast_agent.agents.turn_context import CompactionPlan
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import ContextError, LimitError
 from fast_agent.messages.message import Message, ToolCall

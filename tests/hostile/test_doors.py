@@ -44,7 +44,7 @@ DOORS: dict[str, set[str]] = {
     "mcp/live_session.py": {"connect"},
     "mcp/oauth/login.py": {"connect"},
     "mcp/stdio.py": {"start"},
-    "mcp/tool_sizes.py": {"write"},
+    "mcp/listing.py": {"write"},
     "mcp/web_page.py": {"connect"},
     "messages/file.py": {"write"},
     "models/local/pull.py": {"connect", "start"},

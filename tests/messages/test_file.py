@@ -22,7 +22,7 @@ from fast_agent.messages.file import (
 )
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.messages.validity import check_validity
-from fast_agent.text.file_lock import FileLock
+from fast_agent.text.atomic_file import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

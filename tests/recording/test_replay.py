@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agents.events import Event
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.steps.steps import Steps
 
 pytestmark = pytest.mark.anyio

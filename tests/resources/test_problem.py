@@ -17,7 +17,7 @@ from fast_agent.resources.problem import (
     error_object,
     shown,
 )
-from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.message import encode
 from fast_agent.text.visible import visible
 
 

@@ -14,7 +14,7 @@ from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.changes import Change
 from fast_agent.resources.limits import Limits
-from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.message import encode
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fast_agent.rpc.encoding import NOTHING, encode
+from fast_agent.rpc.message import NOTHING, encode
 
 
 @pytest.mark.parametrize(

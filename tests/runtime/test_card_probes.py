@@ -9,9 +9,8 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load import load_cards
 from fast_agent.config.load import load_settings
-from fast_agent.mcp.listed import ListedTool
+from fast_agent.mcp.listing import FILE, ListedTool, ToolSizes
 from fast_agent.mcp.server import from_settings
-from fast_agent.mcp.tool_sizes import FILE, ToolSizes
 from fast_agent.runtime.card_probes import card_probes, history_probe
 from fast_agent.text.span import Span
 

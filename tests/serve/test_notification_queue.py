@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from anyio import to_thread
 
-from fast_agent.rpc.encoding import NOTHING
+from fast_agent.rpc.message import NOTHING
 from fast_agent.serve.notification_queue import NotificationQueue
 
 if TYPE_CHECKING:

@@ -112,7 +112,7 @@ def killed(home: Path, last: int, *, after: bool, quiet: bool) -> bool:
 LATE = (
     "anyio._backends._asyncio",
     "fast_agent.agents.history.journal",
-    "fast_agent.sessions.collection",
+    "fast_agent.sessions.state",
     "fast_agent.workflows.chain",
 )
 """What a run imports only when it needs it; imported before, so that each process has it."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fast_agent.text.fences import unfenced_lines
+from fast_agent.text.frontmatter import unfenced_lines
 
 
 @pytest.mark.parametrize(

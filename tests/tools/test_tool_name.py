@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.tools.tool_name import agent_tool_name, function_tool_name, server_tool_name
+from fast_agent.tools.tool import agent_tool_name, function_tool_name, server_tool_name
 
 PROVIDERS_TAKE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

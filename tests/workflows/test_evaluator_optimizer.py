@@ -28,7 +28,7 @@ from fast_agent.workflows.evaluator_optimizer import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.models.offline.script import Step
     from fast_agent.workflows.evaluator_optimizer import Grade

@@ -17,7 +17,7 @@ from fast_agent.rpc.message import RemoteError
 from fast_agent.tools.files.file_tools import FileTool
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.shell.shell import DEFAULT_LIMITS, ShellTool
-from fast_agent.tools.tool_arguments import ToolArguments, object_schema
+from fast_agent.tools.tool import ToolArguments, object_schema
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator

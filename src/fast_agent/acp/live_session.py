@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from fast_agent.acp.modes import modes, names, options
-from fast_agent.acp.problem import INVALID_PARAMS, INVALID_REQUEST, RequestError, refused
+from fast_agent.acp.params import INVALID_PARAMS, INVALID_REQUEST, RequestError, refused
 from fast_agent.acp.project_approval import refusal_text
 from fast_agent.acp.prompt_content import read_prompt
 from fast_agent.commands.command import Command
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fast_agent.acp.project_approval import ProjectApproval
     from fast_agent.acp.updates import Updates
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.commands.command import CommandResult
     from fast_agent.commands.controller import ConversationController
     from fast_agent.messages.message import Message

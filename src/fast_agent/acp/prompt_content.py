@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fast_agent.acp.params import objects, wrong
 from fast_agent.errors import HistoryError
 from fast_agent.messages.content import OpaqueContent, TextContent
-from fast_agent.messages.json_content import content_from_wire, content_to_wire
+from fast_agent.messages.json_message import content_from_wire, content_to_wire
 from fast_agent.messages.message import Message
 
 if TYPE_CHECKING:

@@ -58,8 +58,7 @@ class RememberedPermissions:
         self._change(place, subject, verdict)
 
     def _change(self, place: str, subject: str, verdict: Verdict | None) -> None:
-        from fast_agent.text.atomic_file import write_atomic
-        from fast_agent.text.file_lock import FileLock
+        from fast_agent.text.atomic_file import FileLock, write_atomic
 
         lock = FileLock(self._path.with_suffix(".lock"))
         try:

@@ -17,15 +17,21 @@ import anyio
 from anyio.to_thread import run_sync
 
 from fast_agent.acp.client_side import ClientSide, read_client_side
-from fast_agent.acp.params import child, directory, objects, optional_text, text, texts, wrong
-from fast_agent.acp.problem import (
+from fast_agent.acp.params import (
     CANCELLED,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     NOT_FOUND,
     RequestError,
+    child,
+    directory,
+    objects,
+    optional_text,
     refused,
+    text,
+    texts,
+    wrong,
 )
 from fast_agent.acp.restart_state import RestartState
 from fast_agent.errors import ConfigError, FastAgentError, RunError, SessionError

@@ -27,7 +27,7 @@ from fast_agent.agents.events import (
     Warned,
     WorkflowAdvanced,
 )
-from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.message import encode
 from fast_agent.workflows.workflow_line import step_title, workflow_line
 
 if TYPE_CHECKING:

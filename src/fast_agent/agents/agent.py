@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.history.transcript import Transcript
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.steering import SteeringMessage
-    from fast_agent.agents.turn_context import TurnContext
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnContext, TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
     from fast_agent.messages.history import History

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.agent_servers import AgentServers
     from fast_agent.agents.runtime_options import RuntimeOptions
-    from fast_agent.agents.turn_setup import Fork
+    from fast_agent.agents.turn_context import Fork
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.placeholder import Template
     from fast_agent.config.settings import SkillsSettings

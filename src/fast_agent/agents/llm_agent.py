@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from fast_agent.agents.history.transcript import Compaction
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import NewId
-    from fast_agent.agents.turn_context import TurnContext
+    from fast_agent.agents.turn_context import Fork, TurnContext, TurnSetup
     from fast_agent.agents.turn_life import TurnLife
-    from fast_agent.agents.turn_setup import Fork, TurnSetup
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
     from fast_agent.resources.skill_client.entry import SkillCall

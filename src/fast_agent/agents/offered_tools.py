@@ -13,10 +13,8 @@ from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.text.suggestion import closest
 from fast_agent.tools.result import error_result, said
-from fast_agent.tools.tool import RuntimeTool
-from fast_agent.tools.tool_arguments import ToolArguments, object_schema
-from fast_agent.tools.toolbox import Toolbox
-from fast_agent.tools.wrapped_tool import WrappedToolset
+from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
+from fast_agent.tools.toolbox import Toolbox, WrappedToolset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -19,7 +19,7 @@ from fast_agent.models.step_model import (
 from fast_agent.steps.steps import Codec, Step, here, text_by_digest
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import describe_error, error_result
-from fast_agent.tools.wrapped_tool import innermost
+from fast_agent.tools.toolbox import innermost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fast_agent.agents.events import ToolFinished, ToolProgressed, ToolStarted
 from fast_agent.errors import FastAgentError, LimitError, RunError, SessionError
 from fast_agent.messages.content import TextContent
-from fast_agent.messages.view import error_result
+from fast_agent.messages.validity import error_result
 from fast_agent.steps.steps import here
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.functions.dependencies import MissingDependencyError

@@ -31,7 +31,7 @@ from fast_agent.agents.events import (
 )
 from fast_agent.agents.output import correction
 from fast_agent.agents.tool_calls import ToolCalls
-from fast_agent.agents.turn_setup import MAX_WITHOUT_TOOLS
+from fast_agent.agents.turn_context import MAX_WITHOUT_TOOLS
 from fast_agent.config.bounds import FULL_START_SHARE, MAX_ITERATIONS, TOKEN_CHARACTERS
 from fast_agent.errors import (
     ContextError,
@@ -43,7 +43,7 @@ from fast_agent.errors import (
 )
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import Message
-from fast_agent.messages.view import error_result
+from fast_agent.messages.validity import error_result
 from fast_agent.models.model import ModelRequest, TextDelta, compacts
 from fast_agent.models.step_model import usage_to_json
 from fast_agent.models.usage import ContextUse
@@ -56,9 +56,8 @@ if TYPE_CHECKING:
     from fast_agent.agents.history.transcript import Compaction
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.steering import Steering
-    from fast_agent.agents.turn_context import TurnContext
+    from fast_agent.agents.turn_context import TurnContext, TurnSetup
     from fast_agent.agents.turn_life import TurnLife
-    from fast_agent.agents.turn_setup import TurnSetup
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.model import Delta, DeltaSink, Model, ModelResponse

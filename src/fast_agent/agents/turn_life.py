@@ -19,7 +19,7 @@ from anyio import CancelScope
 
 from fast_agent.agents.budget import Meter
 from fast_agent.agents.events import Origin, TurnFinished, TurnStarted, Warned, log_warnings
-from fast_agent.agents.turn_setup import TurnResult
+from fast_agent.agents.turn_context import TurnResult
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.sessions.cumulative import Entry

@@ -25,19 +25,14 @@ CardType: TypeAlias = Literal[
     "iterative_planner",
     "MAKER",
 ]
-
 HistorySource: TypeAlias = Literal["none", "messages", "child", "orchestrator", "cumulative"]
 HistoryTarget: TypeAlias = HistorySource
-
 HISTORIES: tuple[HistorySource, ...] = get_args(HistorySource)
 """The words of `history_source` and `history_merge_target`."""
-
 FunctionRef: TypeAlias = "str | Callable[..., Any]"
 """A function: `file.py:name` relative to the card, or from Python the callable itself."""
-
 FileAccess: TypeAlias = Literal["read", "write"]
 """What an agent may do with the files of the workspace."""
-
 HookPoint: TypeAlias = Literal[
     "before_llm_call",
     "after_llm_call",
@@ -199,3 +194,24 @@ class AgentConfig:
             "://" not in server.target.strip().partition(" ")[0] for server in self.mcp_connect
         )
         return bool(self.function_tools or self.tool_hooks or self.shell or commands)
+
+
+@frozen
+class AgentsAsToolsOptions:
+    """Fields of a card that say how its agent calls others; several agents may share one value.
+
+    Options of the decorator take precedence over it.
+
+    Args:
+        history_source: What called agents start with.
+        history_merge_target: Where their new messages go.
+        max_parallel: Maximum number of agents called at once; None means no limit.
+        child_timeout_sec: Maximum run time of a called agent in seconds; None means no limit.
+        max_display_instances: How many runs are shown in full; None leaves the usual number.
+    """
+
+    history_source: HistorySource = "none"
+    history_merge_target: HistoryTarget = "none"
+    max_parallel: int | None = None
+    child_timeout_sec: float | None = None
+    max_display_instances: int | None = None

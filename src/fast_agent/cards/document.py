@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Fix, Related
 from fast_agent.diagnostics.render_human import diagnostic
-from fast_agent.text.fences import unfenced_lines
-from fast_agent.text.frontmatter import Frontmatter, FrontmatterError, split_frontmatter
+from fast_agent.text.frontmatter import (
+    Frontmatter,
+    FrontmatterError,
+    split_frontmatter,
+    unfenced_lines,
+)
 from fast_agent.text.frozen import frozen
 from fast_agent.text.span import Span
 from fast_agent.text.yaml_document import YamlDocument, YamlError, parse_yaml

@@ -7,13 +7,13 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.cards.references import referred_names
 from fast_agent.cards.set_check import (
     SetNames,
     check_default,
     check_names,
     check_references,
     check_servers,
+    referred_names,
 )
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic

@@ -32,7 +32,7 @@ from fast_agent.schema.explanation import (
 )
 from fast_agent.schema.reader import reader
 from fast_agent.text.environment import UnsetVariableError, VariableNames, expand, has_variable
-from fast_agent.text.fences import unfenced_lines
+from fast_agent.text.frontmatter import unfenced_lines
 from fast_agent.text.json_value import as_object
 from fast_agent.text.span import Position, Span
 from fast_agent.text.suggestion import closest, did_you_mean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, Self
 
-from fast_agent.cards.references import references
+from fast_agent.cards.set_check import references
 from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
 

@@ -1,19 +1,22 @@
-"""Telling a person what went wrong, on standard error."""
+"""Telling a person what went wrong, on standard error; all errors of a command together."""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from typing import TYPE_CHECKING
+import sys
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Self
+
+import click
 
 from fast_agent.cli.output import standard_error
-from fast_agent.errors import UnapprovedError, os_reason
+from fast_agent.errors import FastAgentError, TrustError, UnapprovedError, os_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
+    from types import TracebackType
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.errors import FastAgentError
 
 
 def report_error(error: FastAgentError) -> None:
@@ -69,3 +72,40 @@ def _printable(text: str) -> str:
     from fast_agent.text.visible import visible
 
     return "\n".join(visible(line) for line in text.split("\n"))
+
+
+class ErrorCollector:
+    """Gathers errors: `with ErrorCollector() as errors:`, and each step in `with errors.kept():`.
+
+    At the end of the block a single error is raised as it is, and so is the last one where all are
+    refusals of a project; others are reported together, and the command ends with status 1.
+    """
+
+    def __init__(self) -> None:
+        self._errors: list[FastAgentError] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Report the collected errors; wrong usage found later does not hide them."""
+        if not self._errors or not (error is None or isinstance(error, click.UsageError)):
+            return
+        # A project that may not act may be refused in several steps; each says the same.
+        if len(self._errors) == 1 or all(isinstance(one, TrustError) for one in self._errors):
+            raise self._errors[-1]
+        report_errors(self._errors)
+        sys.exit(1)
+
+    @contextmanager
+    def kept(self) -> Generator[None]:
+        """Collect the error of a step, so that the next one is checked too."""
+        try:
+            yield
+        except FastAgentError as error:
+            self._errors.append(error)

@@ -12,8 +12,8 @@ from fast_agent.agents.history.compaction import filling, parts_of
 from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.placeholder import parse_template
+from fast_agent.commands.arguments import named_path
 from fast_agent.commands.command import Command, CommandResult, Option, Word
-from fast_agent.commands.place import named_path
 from fast_agent.commands.session_usage import SessionUsage, counted, usage_lines
 from fast_agent.commands.wording import fenced, listed, many, short
 from fast_agent.diagnostics.render_human import render_human
@@ -45,7 +45,7 @@ async def _agents(arguments: Arguments, controller: ConversationController) -> C
 
 def _about(card: Card) -> str:
     config = card.config
-    from fast_agent.cards.references import referred_names
+    from fast_agent.cards.set_check import referred_names
 
     members = ", ".join(f"`{name}`" for name in dict.fromkeys(referred_names(config)))
     parts = [config.type]

@@ -1,4 +1,4 @@
-"""Arguments: what stands behind the name of a command, taken apart."""
+"""Arguments: what stands behind the name of a command, taken apart; paths among them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fast_agent.commands.command import Command, Option, Word
+    from fast_agent.commands.controller import ConversationController
 
 _QUOTES = frozenset("'\"")
 
@@ -147,3 +150,23 @@ def _quoted(line: str, start: int) -> Token:
         letters.append(letter)
         at += 1
     return Token("".join(letters), start, at, quoted=True, closed=False)
+
+
+def named_path(text: str, controller: ConversationController) -> Path:
+    """Return the path a user named, absolute.
+
+    Args:
+        text: A path relative to the workspace, or one from `~` or `/` on.
+        controller: The conversation.
+
+    Raises:
+        RunError: It is not a path.
+    """
+    from pathlib import Path
+
+    if not text.strip() or not text.isprintable():
+        raise RunError("that is not a path", hint="name a file or a directory")
+    path = Path(text)
+    if text == "~" or text.startswith("~/"):
+        path = path.expanduser()
+    return controller.workspace / path

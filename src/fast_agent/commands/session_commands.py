@@ -6,8 +6,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fast_agent.commands.arguments import named_path
 from fast_agent.commands.command import Ask, Command, CommandResult, Option, Word
-from fast_agent.commands.place import named_path
 from fast_agent.commands.wording import listed, short
 from fast_agent.errors import RunError, SessionError, os_reason
 

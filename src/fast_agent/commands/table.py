@@ -1,4 +1,4 @@
-"""The table of commands, and running a line of it."""
+"""The table of commands: running a line of it, and its reference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fast_agent.errors import FastAgentError, RunError
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from fast_agent.commands.command import Arguments
     from fast_agent.commands.controller import ConversationController
@@ -83,7 +83,6 @@ _HELP = Command(
     words=(Word("COMMAND|TOPIC", "command"),),
 )
 _EXIT = Command(name="exit", busy="now", summary="leave", act=_leave)
-
 COMMANDS: Mapping[str, Command] = MappingProxyType(
     {
         command.name: command
@@ -99,7 +98,6 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
     }
 )
 """Every command by its name, in the order of the help; a shell may leave out or add some."""
-
 SIGNS: Mapping[str, str] = MappingProxyType(
     {
         "@AGENT [MESSAGE…]": "switch to an agent",
@@ -244,3 +242,28 @@ def _taken_apart(line: str) -> tuple[str, str, str]:
         return "", "", line
     name = line[1:].split(maxsplit=1)[0] if line[1:2].strip() else ""
     return sign, name, line[1 + len(name) :].strip()
+
+
+def reference_page() -> str:
+    """Write the page as Markdown."""
+    lines = ["# Slash commands", "", "| command | what it does |", "|---|---|"]
+    lines += [_row(f"/{one.usage}", one.summary) for one in COMMANDS.values()]
+    lines += [_row(sign, summary) for sign, summary in SIGNS.items()]
+    for command in COMMANDS.values():
+        lines += _details(command)
+    return "\n".join(lines) + "\n"
+
+
+def _details(command: Command) -> Iterator[str]:
+    rows = [_row(one.name, one.summary) for one in command.options]
+    for action in command.actions:
+        rows.append(_row(f"/{command.name} {action.usage}", action.summary))
+        rows += [_row(one.name, one.summary) for one in action.options]
+    if rows:
+        yield from ("", f"## `/{command.name}`", "", "| part | what it does |", "|---|---|")
+        yield from rows
+
+
+def _row(code: str, text: str) -> str:
+    code = code.replace("|", "\\|")
+    return f"| `{code}` | {text} |"

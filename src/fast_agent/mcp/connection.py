@@ -22,12 +22,17 @@ if TYPE_CHECKING:
     from mcp.types import CacheableResult
 
     from fast_agent.mcp.client_side import ClientSide
-    from fast_agent.mcp.listed import ListedPrompt, ListedResource, ListedTemplate, ListedTool
-    from fast_agent.mcp.listing import Fetch
+    from fast_agent.mcp.listing import (
+        Fetch,
+        ListedPrompt,
+        ListedResource,
+        ListedTemplate,
+        ListedTool,
+        ToolSizes,
+    )
     from fast_agent.mcp.live_session import LiveSession
     from fast_agent.mcp.open_calls import OpenCall
     from fast_agent.mcp.server import ServerSpec
-    from fast_agent.mcp.tool_sizes import ToolSizes
     from fast_agent.tools.human import Human
 
 
@@ -543,14 +548,14 @@ class Catalog:
         return getattr(session.client.server_capabilities, capability) is not None
 
     async def _tool_page(self, cursor: str | None) -> Page[ListedTool]:
-        from fast_agent.mcp.listed import ListedTool
+        from fast_agent.mcp.listing import ListedTool
 
         result = await self._ask("tools/list", lambda client: client.list_tools(cursor=cursor))
         items = [ListedTool.of(tool) for tool in result.tools]
         return self._page(items, result.next_cursor, result)
 
     async def _resource_page(self, cursor: str | None) -> Page[ListedResource]:
-        from fast_agent.mcp.listed import ListedResource
+        from fast_agent.mcp.listing import ListedResource
 
         result = await self._ask(
             "resources/list", lambda client: client.list_resources(cursor=cursor)
@@ -559,7 +564,7 @@ class Catalog:
         return self._page(items, result.next_cursor, result)
 
     async def _template_page(self, cursor: str | None) -> Page[ListedTemplate]:
-        from fast_agent.mcp.listed import ListedTemplate
+        from fast_agent.mcp.listing import ListedTemplate
 
         result = await self._ask(
             "resources/templates/list",
@@ -569,7 +574,7 @@ class Catalog:
         return self._page(items, result.next_cursor, result)
 
     async def _prompt_page(self, cursor: str | None) -> Page[ListedPrompt]:
-        from fast_agent.mcp.listed import ListedPrompt
+        from fast_agent.mcp.listing import ListedPrompt
 
         result = await self._ask("prompts/list", lambda client: client.list_prompts(cursor=cursor))
         items = [ListedPrompt.of(prompt) for prompt in result.prompts]

@@ -13,7 +13,7 @@ from fast_agent.messages.content import (
     ImageContent,
     TextContent,
 )
-from fast_agent.messages.json_content import content_from_wire, content_to_wire
+from fast_agent.messages.json_message import content_from_wire, content_to_wire
 from fast_agent.messages.message import ToolResult
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mcp.types import PromptReference, ResourceTemplateReference
 
     from fast_agent.mcp.connection import Connection
-    from fast_agent.mcp.listed import ListedPrompt, ListedResource, ListedTemplate
+    from fast_agent.mcp.listing import ListedPrompt, ListedResource, ListedTemplate
     from fast_agent.messages.content import Content
     from fast_agent.tools.filter import ServerFilter
 

@@ -23,7 +23,7 @@ from fast_agent.mcp.untrusted import NAME_LIMIT, one_line
 from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
-from fast_agent.tools.tool_name import server_tool_name
+from fast_agent.tools.tool import server_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult, RequestParamsMeta
 
     from fast_agent.mcp.connection import State
-    from fast_agent.mcp.listed import ListedTool
+    from fast_agent.mcp.listing import ListedTool, ToolSizes
     from fast_agent.mcp.live_session import LiveSession
     from fast_agent.mcp.open_calls import OpenCall
     from fast_agent.mcp.server import ServerSpec
-    from fast_agent.mcp.tool_sizes import ToolSizes
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.tools.filter import ServerFilter
     from fast_agent.tools.tool import ToolContext, ToolSource

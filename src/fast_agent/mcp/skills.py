@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mcp.client import Client
 
     from fast_agent.mcp.connection import Connection
-    from fast_agent.mcp.listed import ListedResource
+    from fast_agent.mcp.listing import ListedResource
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.filter import ServerFilter
 

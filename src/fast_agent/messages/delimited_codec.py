@@ -18,10 +18,14 @@ from fast_agent.errors import HistoryError
 from fast_agent.messages.content import Content, EmbeddedResource, TextContent
 from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_codec import located, to_json
-from fast_agent.messages.json_content import content_to_wire, read_content, read_resource
-from fast_agent.messages.json_message import message_to_wire, read_message
-from fast_agent.messages.json_shape import Node
-from fast_agent.messages.json_text import JsonTextError, parse_json
+from fast_agent.messages.json_message import (
+    content_to_wire,
+    message_to_wire,
+    read_content,
+    read_message,
+    read_resource,
+)
+from fast_agent.messages.json_text import JsonTextError, Node, parse_json
 from fast_agent.messages.message import Message, Role
 from fast_agent.messages.problem import Problem, refuse
 from fast_agent.text.frozen import frozen

@@ -21,8 +21,7 @@ from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_codec import json_places, read_json_history, write_json_history
 from fast_agent.messages.problem import Problem
 from fast_agent.messages.validity import order_problems
-from fast_agent.text.atomic_file import write_atomic
-from fast_agent.text.file_lock import FileLock
+from fast_agent.text.atomic_file import FileLock, write_atomic
 from fast_agent.text.safe_file import RefusedFileError, confined_parts, read_confined
 from fast_agent.text.source import SourceError, read_source
 

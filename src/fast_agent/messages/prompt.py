@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.messages.content import TextContent
+from fast_agent.messages.content import Media, TextContent
 from fast_agent.messages.file import attach_file
-from fast_agent.messages.media import Media
 from fast_agent.messages.message import Message
 
 if TYPE_CHECKING:

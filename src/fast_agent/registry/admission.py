@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.cards.card_load import CardLoad
 from fast_agent.cards.load_set import default_card
-from fast_agent.cards.references import referred_names
+from fast_agent.cards.set_check import referred_names
 from fast_agent.config.layer import without
 from fast_agent.config.load import FoundPart
 from fast_agent.config.model_query import split_models

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.message import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

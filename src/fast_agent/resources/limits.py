@@ -1,4 +1,6 @@
-"""How much a resource, an answer and a client may take."""
+"""How much a resource, an answer and a client may take, and how many tokens a string may be."""
+
+from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -32,3 +34,10 @@ class Limits(NamedTuple):
 
 
 DEFAULT_LIMITS = Limits()
+
+CHARACTERS_PER_TOKEN = 4
+
+
+def estimate(characters: int) -> int:
+    """Estimate the tokens of a string with this many characters, rounded up."""
+    return -(-characters // CHARACTERS_PER_TOKEN)

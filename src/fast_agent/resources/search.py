@@ -13,9 +13,9 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
+from fast_agent.resources.limits import estimate
 from fast_agent.resources.sections import sections
-from fast_agent.resources.tokens import estimate
-from fast_agent.text.fences import unfenced_lines
+from fast_agent.text.frontmatter import unfenced_lines
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

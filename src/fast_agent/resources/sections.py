@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from fast_agent.resources.problem import Ambiguous, NotFound
-from fast_agent.text.fences import unfenced_lines
+from fast_agent.text.frontmatter import unfenced_lines
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.resources.changes import Change
 from fast_agent.resources.era import MODERN_VERSIONS
-from fast_agent.rpc.encoding import NOTHING
+from fast_agent.rpc.message import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

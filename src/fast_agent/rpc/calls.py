@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from anyio import CancelScope
 
-from fast_agent.rpc.encoding import NOTHING
 from fast_agent.rpc.message import (
     INVALID_REQUEST,
+    NOTHING,
     RemoteError,
     RpcError,
     notification_message,

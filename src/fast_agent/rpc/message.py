@@ -1,4 +1,4 @@
-"""Messages of JSON-RPC 2.0: reading them, and saying what is wrong with one, the same everywhere.
+"""Messages of JSON-RPC 2.0: reading and writing them, and saying what is wrong with one.
 
 Every transport reads messages here, so a malformed one has the same answer on all of them.
 """
@@ -6,14 +6,40 @@ Every transport reads messages here, so a malformed one has the same answer on a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from json import JSONDecoder
+from json import JSONDecoder, JSONEncoder
 from math import isfinite
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeAlias, cast
-
-from fast_agent.rpc.encoding import NOTHING, encode
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
+
+NOTHING: JsonObject = MappingProxyType({})
+"""The empty JSON object shared by values that carry none."""
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    raise TypeError(f"`{type(value).__name__}` is no JSON value")
+
+
+_encode = JSONEncoder(
+    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"), default=_plain
+).encode
+
+
+def encode(value: JsonValue) -> bytes:
+    """Write a JSON value on one line.
+
+    A lone surrogate, which UTF-8 cannot carry, becomes U+FFFD.
+    """
+    text = _encode(value)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogatepass").decode(errors="replace").encode()
+
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -21,10 +47,8 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 CANCELLED: Final = -32800
-
 MAX_DEPTH: Final = 200
 """Maximum depth of arrays and objects in a message: what handles one may be recursive."""
-
 RequestId: TypeAlias = "int | str"
 
 

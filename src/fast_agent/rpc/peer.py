@@ -17,7 +17,6 @@ import anyio
 from anyio.to_thread import run_sync
 
 from fast_agent.rpc.calls import PendingRequests, RunningCalls
-from fast_agent.rpc.encoding import encode
 from fast_agent.rpc.lines import CHUNK_BYTES, MAX_LINE_BYTES, Lines, too_long
 from fast_agent.rpc.message import (
     INTERNAL_ERROR,
@@ -25,6 +24,7 @@ from fast_agent.rpc.message import (
     Request,
     Response,
     RpcError,
+    encode,
     error_message,
     notification_message,
     read_message,

@@ -13,7 +13,7 @@ from fast_agent.agents.agent_servers import AgentServers
 from fast_agent.agents.agent_skills import AgentSkills
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.agents.offered_tools import OfferedTools
-from fast_agent.agents.turn_setup import DEFAULT_PLAN, CompactionPlan, TurnSetup
+from fast_agent.agents.turn_context import DEFAULT_PLAN, CompactionPlan, TurnSetup
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.bounds import COMPACTION_SHARE, TOOL_RESULT_BYTES
@@ -25,8 +25,7 @@ from fast_agent.prompt.instruction import (
     host_platform,
     python_version,
 )
-from fast_agent.prompt.internal_documents import internal_index, internal_text
-from fast_agent.prompt.prompt_block import AgentListing
+from fast_agent.prompt.prompt_block import AgentListing, internal_index, internal_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.delegation.agent_tool import AgentTool
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import RuntimeOptions
-    from fast_agent.agents.turn_context import TurnContext
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnContext, TurnResult
     from fast_agent.cards.agent_config import AgentConfig, FileAccess
     from fast_agent.cards.card import Card
     from fast_agent.cards.placeholder import Template

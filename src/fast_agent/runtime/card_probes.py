@@ -47,7 +47,7 @@ def card_probes(
         settings: The configuration; None leaves models unchecked, whose names may be aliases.
         environ: The environment.
     """
-    from fast_agent.prompt.internal_documents import internal_text
+    from fast_agent.prompt.prompt_block import internal_text
 
     plain = (
         partial(history_probe, workspace=workspace),
@@ -212,8 +212,8 @@ class _RecordedSizes:
 
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         from fast_agent.config.home import home_directory
+        from fast_agent.mcp.listing import FILE, ToolSizes
         from fast_agent.mcp.server import from_settings
-        from fast_agent.mcp.tool_sizes import FILE, ToolSizes
 
         self._sizes = ToolSizes(home_directory(environ) / FILE)
         self._servers: dict[str, ServerSpec] = {}

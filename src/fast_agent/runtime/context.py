@@ -271,8 +271,8 @@ def new_pool(
         return NullPool()
     from fast_agent.config.home import home_directory
     from fast_agent.mcp.client_side import ClientSide
+    from fast_agent.mcp.listing import FILE, ToolSizes
     from fast_agent.mcp.pool import ServerPool
-    from fast_agent.mcp.tool_sizes import FILE, ToolSizes
 
     authorizations = options.authorizations
     offered = ClientSide(

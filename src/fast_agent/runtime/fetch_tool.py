@@ -21,8 +21,7 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.prompt.url_text import is_web_address
 from fast_agent.tools.permission import PermissionRequest
 from fast_agent.tools.result import error_result, said
-from fast_agent.tools.tool import RuntimeTool
-from fast_agent.tools.tool_arguments import ToolArguments, object_schema
+from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
 from fast_agent.trust.address import address_of, place_of_host
 from fast_agent.trust.grant import origin_of
 

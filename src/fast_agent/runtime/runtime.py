@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.events import Event, Listener
     from fast_agent.agents.live_agent import TurnCarrier
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.agent_config import ChildHistory
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet

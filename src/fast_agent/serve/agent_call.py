@@ -29,8 +29,7 @@ from fast_agent.agents.events import (
 from fast_agent.errors import FastAgentError
 from fast_agent.resources.problem import bad_params
 from fast_agent.resources.provider import ToolAnswer
-from fast_agent.rpc.encoding import NOTHING
-from fast_agent.rpc.message import RemoteError
+from fast_agent.rpc.message import NOTHING, RemoteError
 from fast_agent.serve.agent_tools import answer_of, answer_of_problem
 from fast_agent.serve.fair_share import FairShare
 from fast_agent.text.redaction import redacted

@@ -10,15 +10,13 @@ from weakref import WeakKeyDictionary
 from anyio import to_thread
 
 from fast_agent.resources.answer import Answer
-from fast_agent.resources.catalog import Catalog
+from fast_agent.resources.catalog import Catalog, page
 from fast_agent.resources.changes import Change
 from fast_agent.resources.opening import CAPABILITIES
-from fast_agent.resources.paging import page
 from fast_agent.resources.problem import RequestRefused, bad_params, shown
 from fast_agent.resources.provider import Addition
 from fast_agent.resources.service import ResourceService, ServerInfo, object_of, text_of
-from fast_agent.rpc.encoding import NOTHING, encode
-from fast_agent.rpc.message import INTERNAL_ERROR, RemoteError
+from fast_agent.rpc.message import INTERNAL_ERROR, NOTHING, RemoteError, encode
 from fast_agent.serve.agent_call import AgentCall, ResumableCall, ResumableCalls
 from fast_agent.serve.agent_drain import Drain
 from fast_agent.serve.agent_tools import ExposedAgents, prompt_messages

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from fast_agent.agents.delegation.agent_tool import MESSAGE_SCHEMA, describe
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.messages.json_content import content_to_wire
+from fast_agent.messages.json_message import content_to_wire
 from fast_agent.resources.provider import ToolAnswer
-from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.message import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from fast_agent.agents.output import JsonSchema
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.messages.message import Message

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.message import encode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

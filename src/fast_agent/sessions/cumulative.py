@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.messages.call_ids import CallIds
 from fast_agent.messages.history import History
-from fast_agent.messages.validity import close_open_calls
-from fast_agent.messages.view import LOST, append_to_view
+from fast_agent.messages.validity import LOST, append_to_view, close_open_calls
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

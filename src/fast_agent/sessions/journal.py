@@ -6,7 +6,6 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Protocol
 
 from fast_agent.messages.history import History
-from fast_agent.sessions.collection import collection_paused
 from fast_agent.sessions.cumulative import CumulativeTranscript
 from fast_agent.sessions.event import (
     BlockListed,
@@ -18,7 +17,7 @@ from fast_agent.sessions.event import (
     TurnEnded,
 )
 from fast_agent.sessions.row import row_of
-from fast_agent.sessions.state import state_of
+from fast_agent.sessions.state import collection_paused, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

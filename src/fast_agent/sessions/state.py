@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import sys
+from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
-from fast_agent.sessions.collection import collection_paused
 from fast_agent.sessions.event import HistoryCompacted
 from fast_agent.sessions.message_text import read_all, read_ids
 from fast_agent.sessions.row import (
@@ -31,12 +32,34 @@ from fast_agent.sessions.row import (
 from fast_agent.sessions.turn_record import TurnRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from fast_agent.messages.message import Message
     from fast_agent.sessions.cumulative import Entry
     from fast_agent.sessions.log import EventLog
     from fast_agent.sessions.row import Logged
+
+
+@contextmanager
+def collection_paused() -> Generator[None]:
+    """Make no search for garbage within.
+
+    Reading a session makes hundreds of thousands of values and no garbage; the collector would
+    look through all of them again and again, which takes longer than reading them.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        if not gc.get_freeze_count():
+            # What was made counts as old, else the next search, which is near, looks through it.
+            gc.freeze()
+            gc.unfreeze()
+        gc.enable()
+
 
 _USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5,7}")
 """The counts of what a turn used; sessions from before prices have six."""

@@ -1,7 +1,8 @@
-"""Frontmatter: the YAML between two `---` lines at the head of a Markdown file."""
+"""Frontmatter of Markdown, the YAML between two `---` lines at its head, and its fenced code."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 from fast_agent.errors import FastAgentError
@@ -9,6 +10,8 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.span import Span
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fast_agent.text.source import Source
 
 
@@ -121,3 +124,32 @@ def _loose_fence(number: int, line: str) -> FrontmatterError:
         hint="remove the blanks",
         replacement="---",
     )
+
+
+_FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})(?P<rest>.*)")
+
+
+def unfenced_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines outside fenced code blocks.
+
+    Args:
+        text: Markdown with line feeds as line ends.
+
+    Yields:
+        Line numbers, from 1, and lines without their line end. Fence lines are left out.
+    """
+    fence = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        match = _FENCE.fullmatch(line) if "```" in line or "~~~" in line else None
+        if match is None:
+            if not fence:
+                yield number, line
+            continue
+        mark, rest = match["fence"], match["rest"]
+        if fence:
+            if mark[0] == fence[0] and len(mark) >= len(fence) and not rest.strip():
+                fence = ""
+        elif mark[0] == "`" and "`" in rest:
+            yield number, line
+        else:
+            fence = mark

@@ -1,4 +1,4 @@
-"""The type of anything JSON can hold."""
+"""The type of anything JSON can hold, and such values as plain dicts and lists."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ JsonValue: TypeAlias = (
     "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 )
 """A JSON value. Strings are sequences too, so test for `str` before `Sequence`."""
-
 Keys: TypeAlias = "tuple[str | int, ...]"
 """The way to a value: keys and indexes, from the root."""
-
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 """A JSON object."""
 
@@ -36,3 +34,20 @@ def value_at(value: JsonValue, path: Keys) -> JsonValue:
             items = as_list(value)
             value = items[step] if step < len(items) else None
     return value
+
+
+PlainJson: TypeAlias = "str | int | float | bool | list[PlainJson] | dict[str, PlainJson] | None"
+
+
+def plain_json(value: JsonValue) -> PlainJson:
+    """Copy a JSON value into new dicts and lists."""
+    if isinstance(value, Mapping):
+        return plain_object(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain_json(item) for item in value]
+    return value
+
+
+def plain_object(value: JsonObject) -> dict[str, PlainJson]:
+    """Copy a JSON object into a new dict."""
+    return {key: plain_json(item) for key, item in value.items()}

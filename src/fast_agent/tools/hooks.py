@@ -16,7 +16,7 @@ from fast_agent.errors import RunError, ToolError
 from fast_agent.messages.message import Message
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import error_result, result_of, said
-from fast_agent.tools.wrapped_tool import WrappedTool
+from fast_agent.tools.toolbox import WrappedTool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

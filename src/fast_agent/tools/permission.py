@@ -13,7 +13,7 @@ from fast_agent.tools.allowed_calls import NOTHING_ALLOWED
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.tool import PreviewedTool
-from fast_agent.tools.wrapped_tool import WrappedTool
+from fast_agent.tools.toolbox import WrappedTool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

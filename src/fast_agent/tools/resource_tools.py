@@ -12,16 +12,15 @@ from fast_agent.errors import ResourceError, ToolError
 from fast_agent.messages.content import ImageContent, TextContent
 from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.resources.paging import page
+from fast_agent.resources.catalog import page
+from fast_agent.resources.limits import estimate
 from fast_agent.resources.problem import NotFound
 from fast_agent.resources.resource import TOKENS, WHY
 from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.sections import excerpt, sections
-from fast_agent.resources.tokens import estimate
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import error_result, said
-from fast_agent.tools.tool import RuntimeTool
-from fast_agent.tools.tool_arguments import ToolArguments, object_schema
+from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
 from fast_agent.tools.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from fast_agent.messages.content import (
     Content,
     EmbeddedResource,
     ImageContent,
+    Media,
     OpaqueContent,
     ResourceLink,
     TextContent,
 )
-from fast_agent.messages.json_content import content_from_wire
-from fast_agent.messages.media import Media
+from fast_agent.messages.json_message import content_from_wire
 from fast_agent.messages.message import ToolResult
 
 if TYPE_CHECKING:

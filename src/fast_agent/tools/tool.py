@@ -1,23 +1,27 @@
-"""The Tool protocol."""
+"""Tools: the protocol, their names as models see them, and the arguments of a call, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
+from fast_agent.errors import ToolError
 from fast_agent.text.frozen import frozen
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.model import ToolSpec
-    from fast_agent.text.json_value import JsonObject
+    from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.file_change import FileChange
     from fast_agent.tools.human import Human
 
 
 ToolSource: TypeAlias = Literal["mcp", "function", "agent", "runtime"]
-
 Progress: TypeAlias = Callable[[float, float | None, str | None], None]
 """Called with (progress, total or None, message or None) while a tool works."""
 
@@ -124,3 +128,172 @@ class RuntimeTool:
     def server_name(self) -> str | None:
         """Always None."""
         return None
+
+
+MAX_LENGTH = 64
+"""Most characters of a name that every provider takes."""
+SEPARATOR = "__"
+AGENT_PREFIX = "agent"
+_HASH_DIGITS = 10
+_FITS = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_LENGTH}}}")
+_LOOKS_HASHED = re.compile(rf"_[0-9a-f]{{{_HASH_DIGITS}}}\Z")
+_OUTSIDE = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def server_tool_name(server: str, tool: str) -> str:
+    """Name the tool of an MCP server.
+
+    Args:
+        server: The server's name.
+        tool: The tool's name as the server lists it.
+
+    Returns:
+        `server__tool`, or a hashed form where that would not fit or could be read as another pair.
+    """
+    clear = (
+        SEPARATOR not in server
+        and not server.endswith("_")
+        and not tool.startswith("_")
+        and server not in ("", AGENT_PREFIX)
+        and tool != ""
+    )
+    return _name(f"{server}{SEPARATOR}{tool}", ("server", server, tool), clear=clear)
+
+
+def agent_tool_name(agent: str) -> str:
+    """Name the tool that calls a child agent: `agent__` and its name."""
+    clear = agent != "" and not agent.startswith("_")
+    return _name(f"{AGENT_PREFIX}{SEPARATOR}{agent}", ("agent", agent), clear=clear)
+
+
+def function_tool_name(function: str) -> str:
+    """Name the tool of a Python function: the function's own name."""
+    return _name(function, ("function", function), clear=SEPARATOR not in function)
+
+
+def _name(readable: str, meaning: tuple[str, ...], *, clear: bool) -> str:
+    # A clear name that ends like a hashed one is hashed as well: else a server could choose a tool
+    # name that equals the hashed name of another.
+    if clear and _FITS.fullmatch(readable) and not _LOOKS_HASHED.search(readable):
+        return readable
+    told_apart = "\0".join(f"{len(part)}:{part}" for part in meaning)
+    digest = sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
+    kept = _OUTSIDE.sub("_", readable)[: MAX_LENGTH - _HASH_DIGITS - 1]
+    return f"{kept}_{digest}"
+
+
+_WORDS = {"string": "a string", "integer": "a whole number", "boolean": "true or false"}
+
+
+def object_schema(required: Iterable[str] = (), **properties: tuple[str, str]) -> JsonObject:
+    """Write the JSON Schema of some arguments.
+
+    Args:
+        required: Those that must be given.
+        properties: Type and description of each.
+    """
+    schema: dict[str, JsonValue] = {
+        "type": "object",
+        "properties": {
+            name: {"type": kind, "description": text} for name, (kind, text) in properties.items()
+        },
+        "additionalProperties": False,
+    }
+    return {**schema, "required": list(required)} if required else schema
+
+
+class ToolArguments:
+    """The arguments of one call.
+
+    Args:
+        spec: The tool.
+        given: What the model gave. What is null counts as left out.
+
+    Raises:
+        ToolError: There is one the tool does not have, or one it needs is missing.
+    """
+
+    def __init__(self, spec: ToolSpec, given: JsonObject) -> None:
+        properties = cast("Mapping[str, JsonObject]", spec.input_schema.get("properties", {}))
+        for name in given:
+            if name not in properties:
+                near = closest(name, properties)
+                hint = did_you_mean(near, _named(properties))
+                raise ToolError(f"`{name}` is not an argument of `{spec.name}`", hint=hint)
+        self._given = {name: value for name, value in given.items() if value is not None}
+        for name in cast("Iterable[str]", spec.input_schema.get("required", ())):
+            if name not in self._given:
+                raise ToolError(f"`{name}` is missing", hint=_describe_argument(name, properties))
+
+    def text(self, name: str) -> str | None:
+        """Return a string, or None if it is left out.
+
+        Raises:
+            ToolError: It is not a string.
+        """
+        value = self._given.get(name)
+        if value is not None and not isinstance(value, str):
+            raise _wrong(name, "string")
+        return value
+
+    def required_text(self, name: str) -> str:
+        """Return a string that is not blank.
+
+        Raises:
+            ToolError: It is not a string, blank, or left out.
+        """
+        value = self.text(name)
+        if value is None or not value.strip():
+            raise ToolError(f"`{name}` is empty")
+        return value
+
+    def whole(self, name: str, default: int, *, least: int = 0) -> int:
+        """Return a whole number, `default` if it is left out.
+
+        Raises:
+            ToolError: It is none, or less than `least`.
+        """
+        value = self._given.get(name, default)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise _wrong(name, "integer")
+        if value < least:
+            raise ToolError(f"`{name}` must be at least {least}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """Return a truth value; false if it is left out.
+
+        Raises:
+            ToolError: It is none.
+        """
+        value = self._given.get(name, False)
+        if not isinstance(value, bool):
+            raise _wrong(name, "boolean")
+        return value
+
+    def mapping(self, name: str) -> JsonObject:
+        """Return an object; an empty one if it is left out.
+
+        Raises:
+            ToolError: It is none.
+        """
+        value = self._given.get(name)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise ToolError(f"`{name}` must be an object")
+        return value
+
+
+def _wrong(name: str, kind: str) -> ToolError:
+    return ToolError(f"`{name}` must be {_WORDS[kind]}")
+
+
+def _describe_argument(name: str, properties: Mapping[str, JsonObject]) -> str:
+    return f"it is {properties[name].get('description', 'required')}"
+
+
+def _named(properties: Mapping[str, JsonObject]) -> str:
+    return "its arguments are " + ", ".join(f"`{name}`" for name in properties)

@@ -289,8 +289,7 @@ class Approvals:
         what: str = "the approval",
     ) -> None:
         """Change the file, with no other process between reading and writing."""
-        from fast_agent.text.atomic_file import write_atomic
-        from fast_agent.text.file_lock import FileLock
+        from fast_agent.text.atomic_file import FileLock, write_atomic
 
         if not self._readable:
             raise ConfigError(

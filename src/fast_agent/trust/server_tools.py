@@ -48,7 +48,7 @@ class ServerTools:
             What is different from the last time, in words; None where nothing is, or where the
             server is new. What cannot be stored is logged, and reported again.
         """
-        from fast_agent.text.file_lock import FileLock
+        from fast_agent.text.atomic_file import FileLock
 
         lock = FileLock(self._path.with_suffix(".lock"))
         try:

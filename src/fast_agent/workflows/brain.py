@@ -1,12 +1,17 @@
-"""Brain: a workflow's own model, which routes and plans but calls none of the workflow's agents."""
+"""Brain: a workflow's own model, which routes and plans but calls none of the workflow's agents.
+
+The JSON object in its answer is read by hand, so that a mistake can be located.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from anyio import CancelScope
 
+from fast_agent.agents.output import unfenced
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.errors import RunError
 from fast_agent.runtime.blueprint import LlmBlueprint
@@ -15,11 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.card import Card
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import Message
     from fast_agent.runtime.context import RuntimeContext
+    from fast_agent.text.json_value import JsonObject
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 _AGENTS = "{{agents}}"
@@ -117,3 +123,21 @@ class CoordinatorModel:
             msg = f"agent `{self._name}` stopped before it gave a structured answer"
             raise RunError(msg, hint="raise `request_params.max_iterations`")
         return result.structured
+
+
+def object_in(text: str) -> JsonObject:
+    """Read the JSON object in an answer; text around it does not matter.
+
+    Raises:
+        ValueError: There is none.
+    """
+    whole = unfenced(text)
+    start, end = whole.find("{"), whole.rfind("}")
+    if start < 0:
+        raise ValueError("the answer holds no JSON object")
+    if end < start:
+        raise ValueError("the answer is not JSON: the object in it has no end")
+    try:
+        return cast("JsonObject", json.loads(whole[start : end + 1]))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the answer is not JSON: {error}") from error

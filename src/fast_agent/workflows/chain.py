@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.agents.turn_setup import Outcome
+from fast_agent.agents.turn_context import Outcome
 from fast_agent.errors import RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message

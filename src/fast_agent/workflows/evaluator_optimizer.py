@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast, get_args
 
-from fast_agent.agents.turn_setup import Outcome
+from fast_agent.agents.turn_context import Outcome
 from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.models.model import OutputSchema
 from fast_agent.text.frozen import frozen
 from fast_agent.workflows.blueprint import WorkflowBlueprint
-from fast_agent.workflows.json_answer import object_in
+from fast_agent.workflows.brain import object_in
 from fast_agent.workflows.tagged import briefing, excerpt, request_text, tagged
 from fast_agent.workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Blueprint

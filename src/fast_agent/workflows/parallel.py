@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fast_agent.agents.turn_setup import Outcome
+from fast_agent.agents.turn_context import Outcome
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message
@@ -18,7 +18,7 @@ from fast_agent.workflows.workflow import Workflow
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.card import Card
     from fast_agent.messages.content import Content
     from fast_agent.runtime.blueprint import Blueprint

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from fast_agent.models.model import OutputSchema
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
-from fast_agent.workflows.json_answer import object_in
+from fast_agent.workflows.brain import object_in
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue

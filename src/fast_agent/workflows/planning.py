@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from fast_agent.agents.turn_setup import Outcome
+from fast_agent.agents.turn_context import Outcome
 from fast_agent.cards.fields import default_of
 from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.text.frozen import frozen

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.agents.output import JsonOutput
-from fast_agent.agents.turn_setup import Outcome
+from fast_agent.agents.turn_context import Outcome
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import Message
 from fast_agent.workflows.blueprint import WorkflowBlueprint

@@ -11,7 +11,7 @@ from anyio import CancelScope
 from fast_agent.agents.conversation import conversation_of
 from fast_agent.agents.live_agent import LiveAgent
 from fast_agent.cards.fields import default_of
-from fast_agent.cards.references import referred_names
+from fast_agent.cards.set_check import referred_names
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.text.frozen import frozen
 from fast_agent.workflows.workflow_turn import WorkflowTurn
@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.turn_context import TurnContext
+    from fast_agent.agents.turn_context import Outcome, TurnContext
     from fast_agent.agents.turn_life import TurnLife
-    from fast_agent.agents.turn_setup import Outcome
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.request_params import UsageLimits
     from fast_agent.messages.content import Content

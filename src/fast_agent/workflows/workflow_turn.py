@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.delegation.child_history import HistoryRoute
     from fast_agent.agents.output import OutputShape
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.agents.turn_life import TurnLife
-    from fast_agent.agents.turn_setup import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message

@@ -9,8 +9,7 @@ from fast_agent.agents.history.transcript import Transcript
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.long_results import ResultLimits
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.messages.validity import check_validity
-from fast_agent.messages.view import LOST, view_of
+from fast_agent.messages.validity import LOST, check_validity, view_of
 
 ids = st.sampled_from(["a", "b", "c"])
 any_message = st.builds(

@@ -15,7 +15,7 @@ from fast_agent.resources.skill.frontmatter import (
     read_head,
     read_thoroughly,
 )
-from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.message import encode
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from fast_agent.agents.events import ChildFinished, ChildStarted
 from fast_agent.agents.llm_agent import LlmAgent
 from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.mcp.server import from_url
-from fast_agent.prompt.internal_documents import internal_index, resources_block
+from fast_agent.prompt.prompt_block import internal_index, resources_block
 from fast_agent.resources.internal.provider import InternalProvider
 from fast_agent.runtime.smart.smart_agent import smart_instruction
 

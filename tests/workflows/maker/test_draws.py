@@ -13,7 +13,7 @@ from fast_agent.agents.output import JsonOutput
 from fast_agent.workflows.maker.draws import Ballot, Match, canonical
 
 if TYPE_CHECKING:
-    from fast_agent.models.plain_json import PlainJson
+    from fast_agent.text.json_value import PlainJson
 
 JSON: st.SearchStrategy[PlainJson] = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st.text(max_size=3),

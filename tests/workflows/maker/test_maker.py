@@ -21,7 +21,7 @@ from fast_agent.workflows.maker.maker import Maker
 
 if TYPE_CHECKING:
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.models.offline.script import Step
 
 

@@ -18,11 +18,11 @@ from fast_agent.agents.tool_calls import TurnCallContext
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.content import TextContent
 from fast_agent.messages.message import ToolResult
-from fast_agent.messages.view import error_result
+from fast_agent.messages.validity import error_result
 from fast_agent.models.model import ToolSpec
 from fast_agent.steps.steps import deadline
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.tool_name import agent_tool_name
+from fast_agent.tools.tool import agent_tool_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.delegation.child_call import Clone
     from fast_agent.agents.delegation.child_history import HistoryRoute
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.content import Content
     from fast_agent.messages.message import ToolCall

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.child_call_batch import ChildCallBatch
     from fast_agent.agents.delegation.child_history import HistoryRoute
-    from fast_agent.agents.turn_context import TurnContext
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnContext, TurnResult
     from fast_agent.messages.message import Message
 
 Clone: TypeAlias = "Callable[[Iterable[Message]], Agent]"

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.budget import Budget
     from fast_agent.agents.history.transcript import Transcript
-    from fast_agent.agents.turn_context import TurnContext
-    from fast_agent.agents.turn_setup import TurnSetup
+    from fast_agent.agents.turn_context import TurnContext, TurnSetup
     from fast_agent.messages.history import History
     from fast_agent.models.model import Model, ToolSpec
     from fast_agent.models.usage import ContextUse

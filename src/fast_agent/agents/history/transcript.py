@@ -10,7 +10,7 @@ from fast_agent.messages.content import TextContent
 from fast_agent.messages.history import History
 from fast_agent.messages.long_results import shortened
 from fast_agent.messages.message import Message
-from fast_agent.messages.view import append_to_view, view_of
+from fast_agent.messages.validity import append_to_view, view_of
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.events import Event
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_test.case_file import Case, CaseFile, Expectation
     from fast_agent.cli.card_test.network import NetworkGuard

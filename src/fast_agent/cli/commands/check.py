@@ -13,8 +13,7 @@ import click
 from fast_agent.app import FastAgent
 from fast_agent.cards.load_set import card_facts, check_set, default_choice
 from fast_agent.cli import options
-from fast_agent.cli.card_paths import AGENT_CARDS, TOOL_CARDS
-from fast_agent.cli.loading import found_cards
+from fast_agent.cli.loading import AGENT_CARDS, TOOL_CARDS, found_cards
 from fast_agent.cli.output import hide_in_errors
 from fast_agent.config.find import CONFIG_NAMES
 from fast_agent.config.home import is_foreign_place, working_directory

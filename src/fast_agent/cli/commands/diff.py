@@ -318,7 +318,7 @@ def _message_facts(message: Message) -> JsonObject:
 def _block(block: Content) -> str:
     """Return a text as it is, and anything else by its type and digest."""
     from fast_agent.messages.content import TextContent
-    from fast_agent.messages.json_content import content_to_wire
+    from fast_agent.messages.json_message import content_to_wire
 
     if isinstance(block, TextContent):
         return block.text

@@ -10,10 +10,9 @@ from click.core import ParameterSource
 
 from fast_agent.cli import options, wanted
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
-from fast_agent.cli.faults import ErrorCollector
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import standard_error
-from fast_agent.cli.report import report_note
+from fast_agent.cli.report import ErrorCollector, report_note
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
 

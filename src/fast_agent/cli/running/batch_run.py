@@ -19,10 +19,9 @@ import click
 
 from fast_agent.cli import wanted
 from fast_agent.cli.card_options import CardOptions
-from fast_agent.cli.faults import ErrorCollector
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart, standard_output
-from fast_agent.cli.report import report_error
+from fast_agent.cli.report import ErrorCollector, report_error
 from fast_agent.errors import ConfigError, FastAgentError
 from fast_agent.text.frozen import frozen
 

@@ -13,7 +13,7 @@ from fast_agent.text.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cli.running.progress import Progress
     from fast_agent.models.usage import Usage
     from fast_agent.text.json_value import JsonValue

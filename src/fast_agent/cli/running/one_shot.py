@@ -12,10 +12,9 @@ import click
 
 from fast_agent.cli import wanted
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
-from fast_agent.cli.faults import ErrorCollector
 from fast_agent.cli.log import show_log
 from fast_agent.cli.output import prints_apart
-from fast_agent.cli.report import report_note
+from fast_agent.cli.report import ErrorCollector, report_note
 from fast_agent.config.model_query import split_models
 from fast_agent.errors import FastAgentError, HistoryError, RunError, SessionError, TrustError
 from fast_agent.steps.steps import NULL_STEPS
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.events import Listener
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
     from fast_agent.cli.running.event_lines import EventLines

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.events import Event, Listener
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.messages.message import Message
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.steps.parts import StepRedactor

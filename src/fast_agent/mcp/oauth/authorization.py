@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from fast_agent.errors import ConfigError, os_reason
-from fast_agent.text.atomic_file import write_atomic
-from fast_agent.text.file_lock import FileLock
+from fast_agent.text.atomic_file import FileLock, write_atomic
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from fast_agent.messages.content import (
 from fast_agent.models.local.answer import Answer
 from fast_agent.models.local.engine import DEFAULT_CONTEXT, PROCESS_ENGINES, EngineKey
 from fast_agent.models.local.repetition import RepetitionStop
-from fast_agent.models.plain_json import plain_json, plain_object
+from fast_agent.text.json_value import plain_json, plain_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

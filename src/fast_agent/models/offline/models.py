@@ -151,7 +151,7 @@ def heard_text(messages: Sequence[Message]) -> str:
 
 def _described(result: ToolResult) -> str:
     """Return a line for each block of a result that has no text of its own."""
-    from fast_agent.models.plain_json import plain_json
+    from fast_agent.text.json_value import plain_json
 
     if not result.content and result.structured is not None:
         import json

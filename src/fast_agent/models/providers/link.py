@@ -19,7 +19,6 @@ from fast_agent.errors import ModelError
 from fast_agent.messages.content import TextContent
 from fast_agent.models.facts import UNKNOWN
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
-from fast_agent.models.plain_json import plain_object
 from fast_agent.models.providers.classes import connect, has_own_client
 from fast_agent.models.providers.errors import Failure, failure_of
 from fast_agent.models.providers.messages import MessageConverter, message_of
@@ -28,6 +27,7 @@ from fast_agent.models.providers.strict_schema import AnswerForm, answer_form
 from fast_agent.models.providers.thinking_text import THINKING_IN_TEXT, ThinkingSplitter
 from fast_agent.models.usage import Usage
 from fast_agent.text.frozen import frozen
+from fast_agent.text.json_value import plain_object
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

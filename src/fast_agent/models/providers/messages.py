@@ -32,8 +32,8 @@ from fast_agent.messages.content import (
     TextContent,
 )
 from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall, ToolResult
-from fast_agent.models.plain_json import plain_json, plain_object
 from fast_agent.models.providers.thinking_text import THINKING_IN_TEXT, split_thinking
+from fast_agent.text.json_value import plain_json, plain_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from pydantic_ai.settings import ModelSettings
 
 from fast_agent.config.model_query import EFFORTS
 from fast_agent.errors import ModelError
-from fast_agent.models.plain_json import plain_object
+from fast_agent.text.json_value import plain_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

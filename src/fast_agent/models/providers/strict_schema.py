@@ -13,8 +13,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from fast_agent.models.plain_json import plain_object
 from fast_agent.text.frozen import frozen
+from fast_agent.text.json_value import plain_object
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject

@@ -16,11 +16,11 @@ from fast_agent.diagnostics.rules import (
     SKILL_ROOT,
     SKILL_SKIPPED,
 )
+from fast_agent.resources.limits import estimate
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.options import DEFAULT_OPTIONS, SkillOptions
 from fast_agent.resources.skill.provider import SkillProvider
-from fast_agent.resources.tokens import estimate
-from fast_agent.text.fences import unfenced_lines
+from fast_agent.text.frontmatter import unfenced_lines
 from fast_agent.text.safe_file import RefusedFileError
 from fast_agent.text.source import Source, SourceError, decode
 from fast_agent.text.span import Position, Span

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from fast_agent.rpc.encoding import NOTHING
+from fast_agent.rpc.message import NOTHING
 from fast_agent.text.suggestion import did_you_mean
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.resources.answer import Answer
+from fast_agent.resources.catalog import page
 from fast_agent.resources.media_type import FOLDER, media_type
-from fast_agent.resources.paging import page
 from fast_agent.resources.problem import (
     Ambiguous,
     InvalidUri,

@@ -20,7 +20,7 @@ from fast_agent.resources.skill.files import HEAD, SkillRoot
 from fast_agent.resources.skill.listing import entries, templates
 from fast_agent.resources.skill.options import DEFAULT_OPTIONS, SkillOptions
 from fast_agent.resources.skill.set import INDEX, MANIFEST, PROMPT, SCHEME, Skill, SkillSet, build
-from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.message import encode
 from fast_agent.text.safe_file import RefusedFileError
 from fast_agent.text.suggestion import closest
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.frontmatter import read_head
-from fast_agent.rpc.encoding import encode
+from fast_agent.rpc.message import encode
 from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError
 

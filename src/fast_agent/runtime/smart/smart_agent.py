@@ -32,8 +32,7 @@ from fast_agent.text.source import Source
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.text.yaml_writer import UnwritableValueError, write_yaml
 from fast_agent.tools.result import error_result, said
-from fast_agent.tools.tool import RuntimeTool
-from fast_agent.tools.tool_arguments import ToolArguments, object_schema
+from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -537,6 +536,6 @@ class CardWriter(RuntimeTool):
 
 
 def _refers(card: Card) -> bool:
-    from fast_agent.cards.references import references
+    from fast_agent.cards.set_check import references
 
     return any(True for _ in references(card.config))

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from fast_agent.errors import SessionError, os_reason
 from fast_agent.sessions.facts import SessionSummary
-from fast_agent.sessions.log import SESSION_ID
+from fast_agent.sessions.log import SESSION_ID, summary_of
 from fast_agent.sessions.sqlite.log import SqliteLog, remove_files
-from fast_agent.sessions.summary import summary_of
-from fast_agent.text.file_lock import FileLock
+from fast_agent.text.atomic_file import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

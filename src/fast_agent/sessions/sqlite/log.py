@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.message import Message
     from fast_agent.sessions.row import Logged
-    from fast_agent.text.file_lock import FileLock
+    from fast_agent.text.atomic_file import FileLock
 
 _VALUES = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT = f"INSERT INTO events (seq, at, {COLUMNS}, sum) VALUES {_VALUES}"  # noqa: S608

@@ -17,7 +17,7 @@ from fast_agent.errors import ToolError, os_reason
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.permission import WRITES_FILES
 from fast_agent.tools.tool import PreviewedTool
-from fast_agent.tools.wrapped_tool import WrappedTool
+from fast_agent.tools.toolbox import WrappedTool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

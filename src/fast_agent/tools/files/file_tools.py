@@ -18,8 +18,7 @@ from fast_agent.tools.file_change import FileChange
 from fast_agent.tools.files.lookup import find_files, list_directory, search_files
 from fast_agent.tools.permission import WRITES_FILES, PermissionRequest
 from fast_agent.tools.result import error_result, said
-from fast_agent.tools.tool import RuntimeTool
-from fast_agent.tools.tool_arguments import ToolArguments, object_schema
+from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

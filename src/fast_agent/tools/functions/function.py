@@ -16,7 +16,7 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.functions.dependencies import resolve
 from fast_agent.tools.result import error_result, result_of, said
-from fast_agent.tools.tool_name import function_tool_name
+from fast_agent.tools.tool import function_tool_name
 from fast_agent.tools.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:

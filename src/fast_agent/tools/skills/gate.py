@@ -36,7 +36,7 @@ from fast_agent.resources.skill_client.text import folded_line, summary
 from fast_agent.text.safe_file import RefusedFileError, confined_parts, write_confined
 from fast_agent.tools.human import HumanRequest, ask_human
 from fast_agent.tools.result import error_result
-from fast_agent.tools.wrapped_tool import WrappedTool, WrappedToolset
+from fast_agent.tools.toolbox import WrappedTool, WrappedToolset
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

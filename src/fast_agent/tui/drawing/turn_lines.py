@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.events import ModelAnswered
     from fast_agent.agents.steering import SteeringMessage
-    from fast_agent.agents.turn_setup import TurnResult
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.config.tui import TuiSettings
     from fast_agent.messages.content import Content
     from fast_agent.tui.drawing.activity import Activity

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from anyio import Lock
 
-from fast_agent.agents.turn_setup import Outcome
+from fast_agent.agents.turn_context import Outcome
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.workflows.blueprint import WorkflowBlueprint
