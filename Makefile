@@ -98,6 +98,10 @@ fuzz: setup  ## Run the fuzz tests long, and another way each time
 test-faults: setup  ## Kill batches of every type of card at each boundary of their steps, and 500 times at random
 	$(BIN)/python -m tests.engine.faults
 
+.PHONY: test-long
+test-long: setup  ## Hold a conversation of 10,000 turns on a Temporal server, some minutes long
+	$(BIN)/python -m tests.engine.temporal.long_conversation
+
 soak: setup  ## Let random editors and clients at real servers for SOAK_MINUTES, 30 if not said
 	$(BIN)/python -m tests.soak.run
 

@@ -40,4 +40,5 @@ def figures(setup: Setup) -> Iterator[Figure]:
     yield done.figure("local_work", "the same with a local tool", "ms", Goal(30))
     yield done.figure("local_rate", "such runs on one server", "/s")
     yield done.figure("bytes", "history of a turn", "bytes", Goal(6_000))
+    yield done.figure("bare_replay", "1,000 bare activities replayed by the SDK alone", "s")
     yield done.figure("replay", "1,000 turns replayed, in processor time", "s", Goal(1))

@@ -34,7 +34,7 @@ from fast_agent.messages.message import Message
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from temporalio.client import Client
+    from temporalio.client import Client, WorkflowHistory
 
 STEPS = 3
 AT_ONCE = 20
@@ -76,6 +76,31 @@ class Bare:
         return given
 
 
+@workflow.defn(name="BareTalk", sandboxed=False)
+class BareTalk:
+    """A conversation of bare activities, one a turn, by the SDK alone."""
+
+    def __init__(self) -> None:
+        self._is_closed = False
+
+    @workflow.run
+    async def run(self) -> None:
+        """Wait for the end."""
+        await workflow.wait_condition(lambda: self._is_closed)
+
+    @workflow.update
+    async def turn(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Execute an activity."""
+        return await workflow.execute_activity(
+            nothing, given, start_to_close_timeout=timedelta(seconds=60)
+        )
+
+    @workflow.signal
+    def close(self) -> None:
+        """End the conversation."""
+        self._is_closed = True
+
+
 async def many(count: int, one: Callable[[int], Awaitable[object]]) -> tuple[float, float]:
     """Do something many times, some at once.
 
@@ -97,8 +122,8 @@ async def many(count: int, one: Callable[[int], Awaitable[object]]) -> tuple[flo
     return used / count * 1e3, count / taken
 
 
-async def bare(client: Client, count: int) -> tuple[float, float]:
-    """Run bare activities."""
+async def bare(client: Client, count: int, turns: int) -> dict[str, float]:
+    """Run bare activities, and a conversation of them that runs again from its history."""
 
     async def one(number: int) -> None:
         given = {"text": "x" * 500}
@@ -108,12 +133,28 @@ async def bare(client: Client, count: int) -> tuple[float, float]:
         worker = Worker(
             client,
             task_queue="bare",
-            workflows=[Bare],
+            workflows=[Bare, BareTalk],
             activities=[nothing],
             workflow_task_executor=executor,
         )
         async with worker:
-            return await many(count, one)
+            work, rate = await many(count, one)
+            talk: Any = await client.start_workflow(BareTalk.run, id="bare-talk", task_queue="bare")
+            for number in range(turns):
+                given = {"text": f"turn {number}"}
+                await talk.execute_update(BareTalk.turn, given, id=str(number))
+            await talk.signal(BareTalk.close)
+            history = await talk.fetch_history()
+    replayer = Replayer(workflows=[BareTalk], data_converter=client.data_converter)
+    replay = await replay_seconds(replayer, history) / turns * 1_000
+    return {"bare_work": work, "bare_rate": rate, "bare_replay": replay}
+
+
+async def replay_seconds(replayer: Replayer, history: WorkflowHistory) -> float:
+    """Run a workflow again from its history; returns the processor seconds it took."""
+    begun = time.process_time()
+    await replayer.replay_workflow(history)
+    return time.process_time() - begun
 
 
 def program(directory: Path, workspace: Path | None = None) -> FastAgent:
@@ -170,9 +211,7 @@ async def ours(client: Client, options: TemporalOptions, directory: Path, count:
             interceptors=[EditionInterceptor(host)],
             data_converter=client.data_converter,
         )
-        begun = time.process_time()
-        await replayer.replay_workflow(history)
-        found["replay"] = (time.process_time() - begun) / turns * 1_000
+        found["replay"] = await replay_seconds(replayer, history) / turns * 1_000
     return found
 
 
@@ -180,10 +219,9 @@ async def main(address: str, directory: Path, count: int, turns: int) -> None:
     """Measure everything, and print it as JSON."""
     options = TemporalOptions(address=address)
     client = await connect(options, open_parts(str(directory / "parts")), None)
-    work, rate = await bare(client, count)
-    found = await ours(client, options, directory, count, turns)
-    above = (found["remote_work"] - work) / STEPS
-    print(json.dumps({**found, "bare_work": work, "bare_rate": rate, "above": above}))
+    found = await bare(client, count, turns) | await ours(client, options, directory, count, turns)
+    above = (found["remote_work"] - found["bare_work"]) / STEPS
+    print(json.dumps({**found, "above": above}))
 
 
 place = Path(sys.argv[2])

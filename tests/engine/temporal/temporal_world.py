@@ -76,6 +76,11 @@ class TemporalWorld:
         self.cipher = cipher
         self.runs = TemporalRuns(client, options, store, heartbeat_seconds=2.0)
 
+    @property
+    def query(self) -> str:
+        """Finds the workflows of this world's queue."""
+        return f"TaskQueue = '{self.options.queue}'"
+
     def program(self, workspace: Path | None = None) -> FastAgent:
         """Make a program, as workers make theirs."""
         config = self.directory / "config.yaml"

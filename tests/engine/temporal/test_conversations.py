@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,9 @@ from tests.temporal_server import TemporalServer
 from fast_agent.cli.running.temporal import PinnedProgram
 from fast_agent.engine.edition import EditionChoices
 from fast_agent.engine.temporal.conversation import TemporalCarrier
+from fast_agent.engine.temporal.workflow import READ_AT_ONCE
 from fast_agent.errors import ModelError
+from fast_agent.messages.message import Message
 from fast_agent.tools.human import HumanAnswer
 
 if TYPE_CHECKING:
@@ -76,10 +79,9 @@ def use_model(world: TemporalWorld, models: ModelServer) -> None:
 
 async def conversations(world: TemporalWorld) -> list[tuple[str, int]]:
     """Return the state and the number of events of each history of the world's queue."""
-    query = f"TaskQueue = '{world.options.queue}'"
     return [
         (one.status.name if one.status else "", one.history_length)
-        async for one in world.client.list_workflows(query)
+        async for one in world.client.list_workflows(world.query)
     ]
 
 
@@ -109,6 +111,57 @@ async def test_a_conversation_continues_in_a_new_history_when_one_grows_long(
             await eventually(all_are_closed)
             # A turn that began below the limit ends in the same history.
             assert max(length for _, length in await conversations(world)) < 2 * MAX_EVENTS
+
+
+@pytest.mark.spec("TEMPORAL-6")
+async def test_a_continued_conversation_sends_only_what_is_new(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    """All of a conversation of 8,000 turns at once takes longer than the server allows."""
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        world.write(one=AGENT.replace("generic.m", "passthrough"))
+        async with talking(world) as app:
+            for number in range(40):
+                assert await app.one(f"message {number}") == f"message {number}"
+        parts = [one async for one in world.client.list_workflows(world.query)]
+        assert len(parts) > 1
+        for one in parts:
+            handle = world.client.get_workflow_handle(one.id, run_id=one.run_id)
+            history = await handle.fetch_history()
+            sent = [
+                json.loads(event.activity_task_scheduled_event_attributes.input.payloads[0].data)
+                for event in history.events
+                if event.HasField("activity_task_scheduled_event_attributes")
+            ]
+            # The instruction, the tools, and two messages with a joint each.
+            assert max(len(step["pieces"]) for step in sent) <= 6
+            await world.replay(history)
+
+
+@pytest.mark.spec("TEMPORAL-6")
+async def test_a_long_conversation_is_read_with_pauses(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    count = 2 * READ_AT_ONCE + 2
+    long = [Message.user("question"), Message.assistant("answer")] * (count // 2)
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        with ModelServer(count_messages) as models:
+            use_model(world, models)
+            world.write(one=AGENT)
+            async with talking(world) as app:
+                app.one.load_history(long)
+                assert await app.one("next") == f"{count // 2 + 1} since question"
+                assert await app.one("last") == f"{count // 2 + 2} since question"
+                assert len(app.one.history) == count + 4
+            (run,) = [one async for one in world.client.list_workflows(world.query)]
+            history = await world.client.get_workflow_handle(run.id).fetch_history()
+            pauses = [
+                event.timer_started_event_attributes.start_to_fire_timeout.ToTimedelta()
+                for event in history.events
+                if event.HasField("timer_started_event_attributes")
+            ]
+            assert sum(one.total_seconds() < 1 for one in pauses) == 2
+            await world.replay(history)
 
 
 async def test_what_the_client_forgets_or_loads_is_what_the_workers_remember(
@@ -190,7 +243,7 @@ async def test_a_cancelled_turn_is_cancelled_at_the_workers_and_the_next_one_run
                 turn = asyncio.create_task(app.slow("wait"))
 
                 async def is_asked() -> bool:
-                    query = f"TaskQueue = '{world.options.queue}'"
+                    query = world.query
                     async for one in world.client.list_workflows(query):
                         described = await world.client.get_workflow_handle(one.id).describe()
                         return len(described.raw_description.pending_activities) == 1

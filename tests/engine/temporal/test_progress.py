@@ -221,7 +221,7 @@ async def test_nothing_is_kept_of_a_turn_that_nobody_listens_to(
 async def kept(world: TemporalWorld) -> list[Any]:
     """Return the events that the conversation keeps of its turns."""
     found: list[Any] = []
-    async for run in world.client.list_workflows(f"TaskQueue = '{world.options.queue}'"):
+    async for run in world.client.list_workflows(world.query):
         history = await world.client.get_workflow_handle(run.id).fetch_history()
         for event in history.events:
             accepted = event.workflow_execution_update_accepted_event_attributes

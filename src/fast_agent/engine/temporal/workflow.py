@@ -35,7 +35,7 @@ from fast_agent.tools.human import HumanAnswer
 from fast_agent.tools.human_input import NAME as HUMAN_INPUT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from anyio import CancelScope
@@ -52,10 +52,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LOOP_VERSION: Final = "1"
+LOOP_VERSION: Final = "2"
 """The build id of workers: raised when the loop asks for other steps than before."""
 
 WORKFLOW: Final = "AgentRun"
+
+READ_AT_ONCE: Final = 1_000
+"""Messages of a conversation that are read without a pause, in some tenths of a second."""
+_PAUSE_SECONDS: Final = 0.001
 
 _IN_LOOP: Final = frozenset({READ_RESULT, HUMAN_INPUT})
 """Tools that need the conversation or the user, and nothing of a machine."""
@@ -172,7 +176,7 @@ class AgentRun:
         self._count = int(given.get("turns", 0))
         remembered = cast("dict[str, list[JsonValue]]", given.get("remembered") or {})
         for name, messages in remembered.items():
-            conversation.agent(name).load_history(_restored(messages, steps))
+            conversation.agent(name).load_history(await _read(messages, steps))
         idle = asyncio.create_task(self._close_when_idle())
         try:
             while True:
@@ -208,6 +212,7 @@ class AgentRun:
             {
                 **given,
                 "remembered": {name: lines for name, lines in remembered.items() if lines},
+                "kept": steps.conversations,
                 "turns": self._count,
                 "part": int(given.get("part", 0)) + 1,
             },
@@ -237,7 +242,7 @@ class AgentRun:
                 raise asyncio.CancelledError
             agent = conversation.agent(str(given["agent"]))
             if given.get("history") is not None:
-                agent.load_history(_restored(given["history"], steps))
+                agent.load_history(await _read(given["history"], steps))
             elif len(agent.history) != given["remembers"]:
                 raise ApplicationError(
                     "the conversation was started again", type=OUT_OF_STEP, non_retryable=True
@@ -375,13 +380,25 @@ def _is_long() -> bool:
 
 
 def _written(messages: Iterable[Message], steps: WorkflowSteps) -> list[JsonValue]:
-    redacted = steps.parts.redactor.redacted
-    return [redacted(message_to_wire(one)) for one in messages]
+    """Write messages without secrets, as steps keep them: those that were asked are written."""
+    return [steps.kept(steps.parts.digest_of_message(one)) for one in messages]
 
 
-def _restored(messages: Iterable[JsonValue], steps: WorkflowSteps) -> list[Message]:
+async def _read(messages: Sequence[JsonValue], steps: WorkflowSteps) -> list[Message]:
+    """Read messages, and name each for the questions that follow.
+
+    The server takes a workflow that computes for two seconds for one that hangs, and tries the
+    same again: a long conversation is read in parts, with a timer between them.
+    """
     restored = steps.parts.redactor.restored
-    return [message_from_wire(restored(one)) for one in messages]
+    read: list[Message] = []
+    for start in range(0, len(messages), READ_AT_ONCE):
+        if start:
+            await asyncio.sleep(_PAUSE_SECONDS)
+        part = messages[start : start + READ_AT_ONCE]
+        read += [message_from_wire(restored(one)) for one in part]
+        steps.parts.digest_of_conversation(read)
+    return read
 
 
 def _unexpected(error: Exception) -> ApplicationError:
@@ -414,6 +431,8 @@ class WorkflowSteps(PlacedSteps):
 
     Attributes:
         asked: How many steps were asked.
+        conversations: The digest of the conversation that each agent last asked its model with.
+            It is kept, and so is all that it leads to.
         waiting: What is asked now, by number.
     """
 
@@ -427,7 +446,8 @@ class WorkflowSteps(PlacedSteps):
         self._heartbeat = timedelta(seconds=float(given["heartbeat_seconds"]))
         self._zone = timezone(timedelta(seconds=float(given["utc_offset"])))
         self._known: dict[str, JsonValue] = {}
-        self._kept: set[str] = set()
+        self.conversations = dict(cast("dict[str, str]", given.get("kept", {})))
+        self._kept = {*self.conversations.values()}
         part = int(given.get("part", 0))
         # A conversation asks the same again in its next history: ids of turns must differ.
         self._run = workflow.info().workflow_id + (f"~{part}" if part else "")
@@ -471,8 +491,14 @@ class WorkflowSteps(PlacedSteps):
             del self.waiting[number]
         # Only an activity that ended has surely kept them.
         self._kept.update(pieces)
+        if isinstance(asked, dict) and "messages" in asked:
+            self.conversations[step.agent or key.agent] = str(asked["messages"])
         self._known.update(answer.get("pieces") or {})
         return codec.read(self._redactor.restored(answer["gave"]))
+
+    def kept(self, digest: str) -> JsonValue:
+        """Return a piece without its secrets, as it is kept."""
+        return self._known[digest]
 
     def _stays_here(self, step: Step) -> bool:
         asked = step.asked
