@@ -168,14 +168,24 @@ def test_where_nobody_can_be_asked_the_error_says_everything(found: FoundSet) ->
     assert len(found.digest) == len("sha256:") + 64
 
 
+def test_what_nothing_allows_has_another_remedy_than_trust(found: FoundSet) -> None:
+    refused = replace(EFFECTS[0], refusal="`docs` is not on `PATH`")
+    assert refusal(found, [refused], agent=None).hint == (
+        "correct what `!` marks: no approval allows it;\n      `--no-found` continues without it"
+    )
+    mixed = refusal(found, [refused, EFFECTS[1]], agent=None)
+    assert "`fast-agent trust" in (mixed.hint or "")
+    assert by_trust(["lead"], [refused, EFFECTS[1]]).endswith(": run 1")
+
+
 @pytest.mark.spec("TR-Q5.2")
 @pytest.mark.parametrize(
     ("names", "line"),
     [
-        (["lead"], "note: by --trust `lead` acts in this run: run 3, send 1"),
-        (["lead", "kid"], "note: by --trust `lead` and 1 other act in this run: run 3, send 1"),
+        (["lead"], "by --trust `lead` acts in this run: run 3, send 1"),
+        (["lead", "kid"], "by --trust `lead` and 1 other act in this run: run 3, send 1"),
         (["lead", *"abcdefghi"],
-         "note: by --trust `lead` and 9 others act in this run: run 3, send 1"),
+         "by --trust `lead` and 9 others act in this run: run 3, send 1"),
     ],
 )  # fmt: skip
 def test_what_trust_let_act_is_said(names: list[str], line: str) -> None:

@@ -157,7 +157,7 @@ class Decisions:
             for found in self.sets.values():
                 if found.effects and not found.is_remote:
                     names = [card.config.name for card in self._expected.cards_of(found.root)]
-                    yield by_trust(names, found.effects).removeprefix("note: ")
+                    yield by_trust(names, found.effects)
 
     def _left_out_lines(self) -> Iterator[str]:
         answered: dict[Path, list[str]] = {}

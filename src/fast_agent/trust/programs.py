@@ -80,7 +80,7 @@ def examine_program(
     found = find_program(command, cwd=cwd, root=root, path=path)
     line = command_line(found or command, args, cwd=cwd, root=root, env=env)
     if found is None:
-        missing = f"`{command}` is not found outside the project; name it by its path"
+        missing = f"`{command}` is not on `PATH` outside the project; install it or write its path"
         return Program(None, line, notes=(missing,), refusal=missing)
     cover = _Cover(root)
     try:

@@ -148,14 +148,17 @@ def refusal(found: FoundSet, effects: Sequence[Effect], *, agent: str | None) ->
     root = shown_root(found.root)
     who = f"`{root}`" if agent is None else f"`{agent}` of `{root}`"
     lines = [f"{visible(who)} may not act yet; nothing was started", *effect_lines(effects)]
-    hint = (
-        f"read it, then `fast-agent trust {root}`; in CI FAST_AGENT_TRUST={found.digest} "
-        "(exactly this set)"
-    )
-    if not found.is_remote:
-        hint += (
-            ";\n      `--trust` lets everything act this once; `--no-found` continues without it"
+    if all(effect.refusal is not None for effect in effects):
+        hint = "correct what `!` marks: no approval allows it"
+        once = "`--no-found` continues without it"
+    else:
+        hint = (
+            f"read it, then `fast-agent trust {root}`; in CI FAST_AGENT_TRUST={found.digest} "
+            "(exactly this set)"
         )
+        once = "`--trust` lets everything act this once; `--no-found` continues without it"
+    if not found.is_remote:
+        hint += f";\n      {once}"
     return UnapprovedError("\n".join(lines), hint=hint, code=UNTRUSTED_CODE)
 
 
@@ -164,15 +167,15 @@ def by_trust(names: Sequence[str], effects: Iterable[Effect]) -> str:
 
     Args:
         names: The agents, in load order.
-        effects: What they do.
+        effects: What they would do; what nothing may allow is not counted.
     """
-    counts = Counter(effect.kind for effect in effects)
+    counts = Counter(effect.kind for effect in effects if effect.refusal is None)
     many = ", ".join(f"{kind} {counts[kind]}" for kind in EFFECT_KINDS if counts[kind])
     first = f"`{names[0]}`" if names else "the configuration"
     rest = len(names) - 1
     others = f" and {rest} {'other' if rest == 1 else 'others'}" if rest > 0 else ""
     act = "act" if len(names) > 1 else "acts"
-    return f"note: by --trust {first}{others} {act} in this run: {many or 'no effects'}"
+    return f"by --trust {first}{others} {act} in this run: {many or 'no effects'}"
 
 
 def as_json(found: FoundSet, standing: Standing) -> JsonObject:
