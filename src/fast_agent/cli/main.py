@@ -6,7 +6,6 @@ without the library that reads command lines; all others go through `cli.command
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _STATUS_OF_SIGNALS = 128
-_OBJECTS_BEFORE_COLLECTION = 10_000
-"""New objects until Python searches for garbage; by 700, its default, a start searches 89 times
-through modules that all stay (`go` with one message takes a twentieth longer)."""
 
 
 @contextmanager
@@ -110,7 +106,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     An interrupt ends it with status 130; SIGTERM and SIGHUP end it alike, with 143 and 129.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
-    gc.set_threshold(_OBJECTS_BEFORE_COLLECTION)
     try:
         with ended_by_signals():
             _run(given)
