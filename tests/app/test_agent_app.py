@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 import pytest
@@ -116,6 +116,28 @@ async def test_structured_answers(new_program: NewProgram) -> None:
             await app.ann.structured("no JSON", City)
         with pytest.raises(RunError, match="schema"):
             await app.ann.structured("x", {"type": "objec"})
+
+
+async def test_what_is_no_message_is_an_error_that_says_so(new_program: NewProgram) -> None:
+    program = new_program()
+    program.agent("ann", model="passthrough")
+
+    def given(value: object) -> Any:
+        return value
+
+    async with program.run() as app:
+        with pytest.raises(RunError, match="a string or a `Message`, not `int`") as caught:
+            await app.ann(given(42))
+        assert "Prompt.user" in str(caught.value.hint)
+        with pytest.raises(RunError, match="a tuple of blocks, not `str`"):
+            await app.ann(Message("user", given("hi")))
+        with pytest.raises(RunError, match="made of `Message`s, not `dict`"):
+            app.ann.load_history([Message.user("hi"), given({"role": "user"})])
+        assert not app.ann.history
+        with pytest.raises(RunError, match="a dictionary, not `str`"):
+            await app.ann.call_tool("add", given("x"))
+        with pytest.raises(RunError, match=r"`5` cannot be the type .*: no JSON is known of 5"):
+            await app.ann.structured("hi", given(5))
 
 
 @pytest.mark.spec("PY-3", "CARD-62", "CARD-63", "CARD-64")

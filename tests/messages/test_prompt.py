@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -37,5 +37,7 @@ def test_an_answer_ends_its_turn() -> None:
 def test_what_is_no_part_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one part"):
         Prompt.user()
+    with pytest.raises(ValueError, match="value of type `int`"):
+        Prompt.user("four is", cast("str", 4))
     with pytest.raises(HistoryError, match="gone"):
         Prompt.user(tmp_path / "gone.txt")

@@ -279,7 +279,13 @@ class Agent(Protocol):
         ...
 
     def load_history(self, messages: Iterable[Message]) -> None:
-        """Replace what it remembers by `messages`. Await `barrier` before reporting it."""
+        """Replace what it remembers by `messages`; those marked as templates stay so.
+
+        Await `barrier` before reporting it.
+
+        Raises:
+            RunError: Something else than a message is among them.
+        """
         ...
 
     async def barrier(self) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from fast_agent.agents.agent import Agent
 from fast_agent.agents.budget import Meter, UnapprovedTurn
@@ -151,10 +152,7 @@ class LiveAgent(Agent):
         skill: SkillCall | None = None,
     ) -> TurnResult:
         """Run one turn; see `Agent.generate`."""
-        if isinstance(message, str):
-            message = Message.user(message)
-        elif message.role != "user":
-            raise RunError("a turn starts with a user message")
+        message = _user_message(message)
         context = self._context if context is None else context.within(self._context)
         if listener:
             context = replace(context, listener=fan_out(context.listener, listener))
@@ -216,6 +214,8 @@ class LiveAgent(Agent):
         """Call one of its tools; see `Agent.call_tool`."""
         tools = await self.tool_table()
         tool = tools.get(name)
+        if not isinstance(cast("object", arguments), Mapping | None):
+            raise RunError(f"the arguments of a tool are a dictionary, not `{_kind(arguments)}`")
         if tool is None:
             hint = did_you_mean(closest(name, tools), f"the tools are {', '.join(tools) or 'none'}")
             raise RunError(f"agent `{self.name}` has no tool `{name}`", hint=hint)
@@ -242,17 +242,21 @@ class LiveAgent(Agent):
         """Send a message into the turn that is running; see `Agent.steer`."""
         if self.idle:
             raise RunError(f"agent `{self.name}` is not running", hint="send it a message instead")
-        if isinstance(message, str):
-            message = Message.user(message)
-        return self._steering.add(message)
+        return self._steering.add(_user_message(message))
 
     def clear(self, *, all: bool = False) -> None:  # noqa: A002 (the word of the command)
         """Forget; templates stay unless `all`."""
         self._memory.clear(everything=all)
 
     def load_history(self, messages: Iterable[Message]) -> None:
-        """Replace what it remembers by `messages`; those marked as templates stay so."""
-        self._memory.load(messages)
+        """Replace what it remembers; see `Agent.load_history`."""
+        loaded = list[object](messages)
+        for one in loaded:
+            if not isinstance(one, Message):
+                raise RunError(
+                    f"a history is made of `Message`s, not `{_kind(one)}`", hint=_MESSAGE_HINT
+                )
+        self._memory.load(cast("list[Message]", loaded))
 
     def add_external(self, messages: Sequence[Message]) -> None:
         """Add another agent's messages; see `Agent.add_external`."""
@@ -292,3 +296,24 @@ class LiveAgent(Agent):
     async def release(self) -> None:
         """Release what the instance holds, once."""
         ...
+
+
+_MESSAGE_HINT = "`Prompt.user(…)` makes a message from text, files and media"
+
+
+def _user_message(message: object) -> Message:
+    if isinstance(message, str):
+        return Message.user(message)
+    if not isinstance(message, Message):
+        problem = f"a message is a string or a `Message`, not `{_kind(message)}`"
+        raise RunError(problem, hint=_MESSAGE_HINT)
+    if message.role != "user":
+        raise RunError("a turn starts with a user message")
+    if not isinstance(cast("object", message.content), tuple):
+        problem = f"the content of a message is a tuple of blocks, not `{_kind(message.content)}`"
+        raise RunError(problem, hint=_MESSAGE_HINT)
+    return message
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__

@@ -96,8 +96,14 @@ class TypedOutput(Generic[T]):
             self._adapter: TypeAdapter[T] = TypeAdapter(kind)
             schema = self._adapter.json_schema()
         except PydanticUserError as error:
-            msg = f"`{name}` cannot be the type of a structured answer: {error.message}"
-            raise RunError(msg) from error
+            shown = getattr(kind, "__name__", repr(kind))
+            reason = error.message.partition("\n")[0].partition(". Set")[0]
+            if error.code == "schema-for-unknown-type":
+                reason = f"no JSON is known of {reason.partition(' schema for ')[2]}"
+            raise RunError(
+                f"`{shown}` cannot be the type of a structured answer: {reason}",
+                hint="use a pydantic model, a dataclass, a TypedDict or a JSON Schema",
+            ) from error
         self._schema = OutputSchema(name, schema)
 
     @property

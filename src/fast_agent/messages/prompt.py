@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.messages.content import Media, TextContent
+from fast_agent.messages.content import Content, Media, TextContent
 from fast_agent.messages.file import attach_file
 from fast_agent.messages.message import Message
 
 if TYPE_CHECKING:
-    from fast_agent.messages.content import Content
-
     Part: TypeAlias = str | Path | Media | Content
 
 
@@ -31,7 +29,8 @@ class Prompt:
 
         Raises:
             HistoryError: A file cannot be read or is too large.
-            ValueError: There are no parts, or a `Media` has no valid media type.
+            ValueError: There are no parts, one is nothing a message contains, or a `Media` has no
+                valid media type.
         """
         return Message("user", _content(parts))
 
@@ -44,7 +43,8 @@ class Prompt:
 
         Raises:
             HistoryError: A file cannot be read or is too large.
-            ValueError: There are no parts, or a `Media` has no valid media type.
+            ValueError: There are no parts, one is nothing a message contains, or a `Media` has no
+                valid media type.
         """
         return Message("assistant", _content(parts), stop_reason="endTurn")
 
@@ -55,7 +55,7 @@ def _content(parts: tuple[Part, ...]) -> tuple[Content, ...]:
     return tuple([_block(part) for part in parts])
 
 
-def _block(part: Part) -> Content:
+def _block(part: object) -> Content:
     match part:
         case str():
             return TextContent(part)
@@ -63,5 +63,7 @@ def _block(part: Part) -> Content:
             return attach_file(part.parent, part.name, address="resource://attached")
         case Media():
             return part.content()
-        case _:
+        case _ if isinstance(part, Content):
             return part
+        case _:
+            raise ValueError(f"a message cannot contain a value of type `{type(part).__name__}`")
