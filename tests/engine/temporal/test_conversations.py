@@ -113,7 +113,7 @@ async def test_a_conversation_continues_in_a_new_history_when_one_grows_long(
             assert max(length for _, length in await conversations(world)) < 2 * MAX_EVENTS
 
 
-@pytest.mark.spec("TEMPORAL-6")
+@pytest.mark.spec("TEMPORAL-19")
 async def test_a_continued_conversation_sends_only_what_is_new(
     tmp_path: Path, server: TemporalServer
 ) -> None:
@@ -138,7 +138,7 @@ async def test_a_continued_conversation_sends_only_what_is_new(
             await world.replay(history)
 
 
-@pytest.mark.spec("TEMPORAL-6")
+@pytest.mark.spec("TEMPORAL-19")
 async def test_a_long_conversation_is_read_with_pauses(
     tmp_path: Path, server: TemporalServer
 ) -> None:
