@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.skills.permits import fits_command
-from fast_agent.trust.address import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,6 +46,8 @@ class AllowedCall:
         if call.name == "fetch":
             url = call.arguments.get("url")
             return isinstance(url, str) and _site(url) == self.within
+        from fast_agent.tools.skills.permits import fits_command
+
         return fits_command(self.within, call)
 
 
@@ -107,5 +107,7 @@ def _fault(tool: str, within: str) -> str:
 
 
 def _site(url: str) -> str | None:
+    from fast_agent.trust.address import address_of
+
     found = None if "${" in url else address_of(url.strip())
     return str(found) if found is not None and found.scheme in {"http", "https"} else None
