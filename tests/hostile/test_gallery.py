@@ -38,7 +38,8 @@ def test_nothing_of_a_project_acts_before_a_person_said_so(scene: Scene, attack:
     nothing_happened(scene, done)
     assert (done.returncode, done.stdout) == (3, ""), done.stderr
     assert "error[FA801]: `lead` of" in done.stderr
-    assert "FAST_AGENT_TRUST=sha256:" in done.stderr
+    if attack.acts is not None or "no approval allows it" not in done.stderr:
+        assert "FAST_AGENT_TRUST=sha256:" in done.stderr
 
 
 @pytest.mark.spec("TR-G1.1a", "TR-G4.1", "TR-G4.2a")
