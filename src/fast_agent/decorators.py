@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     )
     from fast_agent.cards.card import Card
 
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_INSTRUCTION = """\

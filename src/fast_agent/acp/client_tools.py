@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
-
 MAX_CHARACTERS: Final = 200_000
 """Most characters of one file a model is given at once."""
 

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from fast_agent.sessions.store import SessionStore
     from fast_agent.steps.steps import Steps
 
-
 log = getLogger(__name__)
 
 

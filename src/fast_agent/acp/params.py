@@ -32,6 +32,7 @@ __all__ = [
     "RequestError",
     "refused",
 ]
+
 NOT_FOUND: Final = -32002
 
 

@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from fast_agent.sessions.store import SessionStore
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-
 PROTOCOL_VERSION: Final = 1
 """The version of the protocol this speaks."""
 

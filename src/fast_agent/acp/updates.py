@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from fast_agent.sessions.state import SessionState
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-
 _MAX_THOUGHT: Final = 500
 _CHUNK = (
     b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,'

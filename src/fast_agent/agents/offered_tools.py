@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fast_agent.tools.tool import Tool, ToolContext, Toolset
     from fast_agent.tools.toolbox import ToolTable
 
-
 log = getLogger(__name__)
 
 

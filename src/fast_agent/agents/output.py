@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-
 MAX_PROBLEMS = 5
 
 

@@ -34,6 +34,13 @@ if TYPE_CHECKING:
     from fast_agent.tools.skills.permits import SkillPermits
     from fast_agent.tools.toolbox import ToolTable
 
+MAX_WITHOUT_TOOLS: Final = 3
+"""Maximum number of model requests of a turn without tools.
+
+One request is enough then. The others are for a model that calls a tool it was never given, and for
+a structured answer that is put right.
+"""
+
 
 class SharedConversation(Protocol):
     """A conversation as its turns know it; `conversation_of` returns its agents."""
@@ -153,14 +160,6 @@ class OpenCallMeters:
 
 TOP = TurnContext()
 """Where a turn stands that nothing else started."""
-
-
-MAX_WITHOUT_TOOLS: Final = 3
-"""Maximum number of model requests of a turn without tools.
-
-One request is enough then. The others are for a model that calls a tool it was never given, and for
-a structured answer that is put right.
-"""
 
 
 @frozen

@@ -25,14 +25,19 @@ CardType: TypeAlias = Literal[
     "iterative_planner",
     "MAKER",
 ]
+
 HistorySource: TypeAlias = Literal["none", "messages", "child", "orchestrator", "cumulative"]
 HistoryTarget: TypeAlias = HistorySource
+
 HISTORIES: tuple[HistorySource, ...] = get_args(HistorySource)
 """The words of `history_source` and `history_merge_target`."""
+
 FunctionRef: TypeAlias = "str | Callable[..., Any]"
 """A function: `file.py:name` relative to the card, or from Python the callable itself."""
+
 FileAccess: TypeAlias = Literal["read", "write"]
 """What an agent may do with the files of the workspace."""
+
 HookPoint: TypeAlias = Literal[
     "before_llm_call",
     "after_llm_call",

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
 
-
 Probe: TypeAlias = "Callable[[Card], Iterable[Diagnostic]]"
 """A check of a room above: what it finds wrong with one card, such as a file it names."""
 

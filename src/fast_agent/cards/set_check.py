@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.diagnostics.diagnostic import Severity
 
+_COMPARISONS = 200_000
+"""Most comparisons spent on suggestions: a broken large set must not take seconds."""
+
+_OUTSIDE_TOOL_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+_SHOWN = 8
+
 
 class Reference(NamedTuple):
     """One mention of another agent.
@@ -68,11 +75,6 @@ def references(config: AgentConfig) -> list[Reference]:
 
 def _summarizer(config: AgentConfig) -> str | None:
     return config.compaction.agent if isinstance(config.compaction, Compaction) else None
-
-
-_COMPARISONS = 200_000
-"""Most comparisons spent on suggestions: a broken large set must not take seconds."""
-_OUTSIDE_TOOL_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Suggestions:
@@ -428,9 +430,6 @@ def _found(
         related=related,
         source_line=None if span is None else card.source_line(span.start.line),
     )
-
-
-_SHOWN = 8
 
 
 class Ring(NamedTuple):

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
 
     from fast_agent.app import FastAgent
 
+AGENT_CARDS = Path(".fast-agent/agent-cards")
+"""Where a project keeps agents that load automatically."""
+
+TOOL_CARDS = Path(".fast-agent/tool-cards")
+"""Where it keeps those that become tools of the default agent."""
+
 
 def load_cards(
     program: FastAgent,
@@ -105,12 +111,6 @@ def found_cards(
     named = {program.workspace / path for path in (*cards, *tools) if "://" not in path}
     found = [path for path in (*agents, *others) if program.workspace / path not in named]
     return agents, others, found
-
-
-AGENT_CARDS = Path(".fast-agent/agent-cards")
-"""Where a project keeps agents that load automatically."""
-TOOL_CARDS = Path(".fast-agent/tool-cards")
-"""Where it keeps those that become tools of the default agent."""
 
 
 def foreign_places(program: FastAgent) -> tuple[Path, ...]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fast_agent.commands.controller import ConversationController
     from fast_agent.resources.internal.provider import InternalDocument
 
-
 _TOPICS: Mapping[str, str] = MappingProxyType(
     {"smart-agent-cards": "cards", "histories": "sessions"}
 )
@@ -83,6 +82,7 @@ _HELP = Command(
     words=(Word("COMMAND|TOPIC", "command"),),
 )
 _EXIT = Command(name="exit", busy="now", summary="leave", act=_leave)
+
 COMMANDS: Mapping[str, Command] = MappingProxyType(
     {
         command.name: command
@@ -98,6 +98,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
     }
 )
 """Every command by its name, in the order of the help; a shell may leave out or add some."""
+
 SIGNS: Mapping[str, str] = MappingProxyType(
     {
         "@AGENT [MESSAGE…]": "switch to an agent",

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, get_args
 
 from fast_agent.cards.records import COMPACTION, COUNT, REQUEST_PARAMS
+from fast_agent.config.guide import GUIDE
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import (
-    GUIDE,
     ForeignTools,
     LocalSettings,
     ModelLimits,

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.tools.human import Human
 
-
 State: TypeAlias = Literal["unused", "connected", "failed", "lost", "closed"]
 
 RETRY_SECONDS = 5.0

@@ -38,6 +38,27 @@ _TEMPLATE = frozenset({"uriTemplate", "name", "title", "description", "mimeType"
 _PROMPT = frozenset({"name", "title", "description", "arguments"})
 
 
+PAGE_LIMIT = 250
+ITEM_LIMIT = 10_000
+"""Most entries of one list; what comes after them is left out with a warning."""
+
+MIN_SECONDS = 1.0
+"""How long a list is kept at least, whatever the server says of its freshness."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+FILE: Final = "tool-sizes.json"
+"""Where they are in the home."""
+
+_MAX_FILE: Final = 4 << 20
+_MAX_SERVERS: Final = 200
+_MAX_TOOLS: Final = 1_000
+
+log = logging.getLogger(__name__)
+
+
 @frozen(kw_only=True)
 class ListedTool:
     """A tool as its server lists it.
@@ -182,15 +203,6 @@ def _title(title: str | None) -> str | None:
     return one_line(title, NAME_LIMIT) if title else None
 
 
-PAGE_LIMIT = 250
-ITEM_LIMIT = 10_000
-"""Most entries of one list; what comes after them is left out with a warning."""
-MIN_SECONDS = 1.0
-"""How long a list is kept at least, whatever the server says of its freshness."""
-T = TypeVar("T")
-_log = logging.getLogger(__name__)
-
-
 @frozen
 class Page(Generic[T]):
     """One page.
@@ -288,14 +300,6 @@ class Listing(Generic[T]):
             _log.warning(
                 "%s has over %s entries; the first ones are used", self._what, f"{ITEM_LIMIT:,}"
             )
-
-
-FILE: Final = "tool-sizes.json"
-"""Where they are in the home."""
-_MAX_FILE: Final = 4 << 20
-_MAX_SERVERS: Final = 200
-_MAX_TOOLS: Final = 1_000
-log = logging.getLogger(__name__)
 
 
 class ToolSizes:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from fast_agent.messages.content import Content
     from fast_agent.tools.filter import ServerFilter
 
-
 Kind: TypeAlias = Literal["prompt", "resource"]
 T = TypeVar("T")
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from fast_agent.tools.filter import ServerFilter
     from fast_agent.tools.tool import ToolContext, ToolSource
 
-
 _log = logging.getLogger(__name__)
 
 NOBODY: Final[frozenset[str]] = frozenset()

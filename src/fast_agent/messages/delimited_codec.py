@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
     from fast_agent.text.source import Source
 
-
 MESSAGE_PART: Final = "application/vnd.fast-agent.message-part+json"
 """Media type of a section with what plain text cannot carry of the message it ends."""
 

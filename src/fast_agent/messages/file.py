@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     Check = Callable[[Path], Path]
 
-
 __all__ = [
     "MAX_BYTES",
     "HistoryDocument",

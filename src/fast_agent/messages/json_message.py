@@ -32,6 +32,29 @@ _RESOURCE = frozenset({"uri", "mimeType", "text", "blob"})
 _TYPES = frozenset({"text", "image", "audio", "resource_link", "resource"})
 
 
+NATIVE = "fast-agent/native"
+"""The field that keeps a provider's own form of a message."""
+
+_CALL_METHOD = "tools/call"
+_CALL = frozenset({"method", "params"})
+_PARAMS = frozenset({"name", "arguments"})
+_RESULT = frozenset({"content", "isError", "structuredContent"})
+_MESSAGE = frozenset(
+    {
+        "role",
+        "content",
+        "tool_calls",
+        "tool_results",
+        "channels",
+        "stop_reason",
+        "phase",
+        "is_template",
+        "timestamp",
+        NATIVE,
+    }
+)
+
+
 def content_to_wire(block: Content) -> dict[str, JsonValue]:
     """Convert a block to its wire form.
 
@@ -184,28 +207,6 @@ def merged(
     if clash:
         raise HistoryError(f"the extra field `{min(clash)}` has the name of a known one")
     return {**wire, **extra}
-
-
-NATIVE = "fast-agent/native"
-"""The field that keeps a provider's own form of a message."""
-_CALL_METHOD = "tools/call"
-_CALL = frozenset({"method", "params"})
-_PARAMS = frozenset({"name", "arguments"})
-_RESULT = frozenset({"content", "isError", "structuredContent"})
-_MESSAGE = frozenset(
-    {
-        "role",
-        "content",
-        "tool_calls",
-        "tool_results",
-        "channels",
-        "stop_reason",
-        "phase",
-        "is_template",
-        "timestamp",
-        NATIVE,
-    }
-)
 
 
 def message_to_wire(message: Message) -> dict[str, JsonValue]:

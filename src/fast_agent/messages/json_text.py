@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 JsonPath: TypeAlias = "tuple[str | int, ...]"
 """Keys and indexes from the outermost value to one inside it."""
+
 _MAX_DIGITS = 4300
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")

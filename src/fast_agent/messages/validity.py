@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.message import ToolCall
 
+LOST = "no result of this call was recorded"
+OPENING = Message.user("[the conversation begins with the assistant]")
+
 
 @frozen
 class OrderProblem:
@@ -143,10 +146,6 @@ def _stray(before: Message | None, message: Message) -> list[str]:
 
 def _repeated(ids: list[str]) -> list[str]:
     return sorted({one for one in ids if ids.count(one) > 1}) if len(set(ids)) < len(ids) else []
-
-
-LOST = "no result of this call was recorded"
-OPENING = Message.user("[the conversation begins with the assistant]")
 
 
 def view_of(messages: Iterable[Message]) -> History:

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from fast_agent.registry.registry import Registry, Snapshot
     from fast_agent.text.source import Signature
 
-
 InputsOf: TypeAlias = "Callable[[AgentConfig], Iterable[str]]"
 """Names the files an agent is made from in addition to its card, absolute; they may be missing."""
+
+
+log = getLogger(__name__)
 
 
 @frozen
@@ -302,9 +304,6 @@ class CardInputs:
     def paths(self) -> tuple[str, ...]:
         """All files, to be watched."""
         return tuple(self._signatures)
-
-
-log = getLogger(__name__)
 
 
 class CardWatch:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+CHARACTERS_PER_TOKEN = 4
+
 
 class Limits(NamedTuple):
     """Bounds that fail loudly; nothing is ever cut to fit.
@@ -34,8 +36,6 @@ class Limits(NamedTuple):
 
 
 DEFAULT_LIMITS = Limits()
-
-CHARACTERS_PER_TOKEN = 4
 
 
 def estimate(characters: int) -> int:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from fast_agent.resources.provider import Addition, Method, ServedTool
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-
 _LISTS = frozenset({"resources/list", "resources/templates/list"})
 _MAX_PAGES = 64
 

@@ -18,6 +18,19 @@ NOTHING: JsonObject = MappingProxyType({})
 """The empty JSON object shared by values that carry none."""
 
 
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+CANCELLED: Final = -32800
+
+MAX_DEPTH: Final = 200
+"""Maximum depth of arrays and objects in a message: what handles one may be recursive."""
+
+RequestId: TypeAlias = "int | str"
+
+
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
@@ -39,17 +52,6 @@ def encode(value: JsonValue) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return text.encode(errors="surrogatepass").decode(errors="replace").encode()
-
-
-PARSE_ERROR: Final = -32700
-INVALID_REQUEST: Final = -32600
-METHOD_NOT_FOUND: Final = -32601
-INVALID_PARAMS: Final = -32602
-INTERNAL_ERROR: Final = -32603
-CANCELLED: Final = -32800
-MAX_DEPTH: Final = 200
-"""Maximum depth of arrays and objects in a message: what handles one may be recursive."""
-RequestId: TypeAlias = "int | str"
 
 
 class Request(NamedTuple):

@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from fast_agent.steps.steps import Steps
     from fast_agent.tools.human import Human
 
-
 log = getLogger(__name__)
 
 _LOOKS_EVERY = 0.05

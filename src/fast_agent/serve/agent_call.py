@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     Report = Callable[[float, str], Awaitable[None]]
 
-
 log = logging.getLogger(__name__)
 
 _STOPPED = "the server is shutting down and the grace period has expired"

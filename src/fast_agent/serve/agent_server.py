@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import HumanRequest
 
-
 SERVER_NAME = "fast-agent-mcp"
 SESSION_ID = "fast-agent/session"
 """The entry of `_meta` with the session a request without a connection belongs to."""

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from fast_agent.sessions.log import EventLog
     from fast_agent.sessions.row import Logged
 
+_USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5,7}")
+"""The counts of what a turn used; sessions from before prices have six."""
+
 
 @contextmanager
 def collection_paused() -> Generator[None]:
@@ -59,10 +62,6 @@ def collection_paused() -> Generator[None]:
             gc.freeze()
             gc.unfreeze()
         gc.enable()
-
-
-_USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5,7}")
-"""The counts of what a turn used; sessions from before prices have six."""
 
 
 class _Past:

@@ -7,6 +7,8 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from time import monotonic, sleep
 
+_PAUSE = 0.005
+
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write `data` to a file next to `path`, sync it to disk, then replace `path` with it.
@@ -54,9 +56,6 @@ def _sync_directory(directory: Path) -> None:
 def leads_away(path: Path) -> bool:
     """Return whether a path is a link that ends outside the directory it is in."""
     return not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent))
-
-
-_PAUSE = 0.005
 
 
 class FileLock:

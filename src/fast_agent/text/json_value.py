@@ -9,10 +9,15 @@ JsonValue: TypeAlias = (
     "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 )
 """A JSON value. Strings are sequences too, so test for `str` before `Sequence`."""
+
 Keys: TypeAlias = "tuple[str | int, ...]"
 """The way to a value: keys and indexes, from the root."""
+
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 """A JSON object."""
+
+
+PlainJson: TypeAlias = "str | int | float | bool | list[PlainJson] | dict[str, PlainJson] | None"
 
 
 def as_object(value: JsonValue) -> JsonObject:
@@ -34,9 +39,6 @@ def value_at(value: JsonValue, path: Keys) -> JsonValue:
             items = as_list(value)
             value = items[step] if step < len(items) else None
     return value
-
-
-PlainJson: TypeAlias = "str | int | float | bool | list[PlainJson] | dict[str, PlainJson] | None"
 
 
 def plain_json(value: JsonValue) -> PlainJson:

@@ -15,13 +15,15 @@ from fast_agent.text.span import Position, Span
 if TYPE_CHECKING:
     from pathlib import Path
 
-
 MAX_BYTES = 1024 * 1024
 """Largest file read as source, in bytes, unless a caller says otherwise."""
+
 SourceReason: TypeAlias = Literal["missing", "not-a-file", "unreadable", "too-large", "encoding"]
+
 Signature: TypeAlias = tuple[int, int, int, int, int]
 """By what a change of a file is noticed: time of change in nanoseconds, size in bytes, inode, owner
 and mode."""
+
 _UTF8_BOM = b"\xef\xbb\xbf"
 _OTHER_BOMS = (
     (b"\xff\xfe\x00\x00", "UTF-32"),

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
-
 log = getLogger(__name__)
 
 CallNext: TypeAlias = "Callable[..., Awaitable[ToolResult]]"

@@ -20,10 +20,24 @@ if TYPE_CHECKING:
     from fast_agent.tools.file_change import FileChange
     from fast_agent.tools.human import Human
 
-
 ToolSource: TypeAlias = Literal["mcp", "function", "agent", "runtime"]
+
 Progress: TypeAlias = Callable[[float, float | None, str | None], None]
 """Called with (progress, total or None, message or None) while a tool works."""
+
+
+MAX_LENGTH = 64
+"""Most characters of a name that every provider takes."""
+
+SEPARATOR = "__"
+AGENT_PREFIX = "agent"
+
+_HASH_DIGITS = 10
+_FITS = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_LENGTH}}}")
+_LOOKS_HASHED = re.compile(rf"_[0-9a-f]{{{_HASH_DIGITS}}}\Z")
+_OUTSIDE = re.compile(r"[^A-Za-z0-9_-]+")
+
+_WORDS = {"string": "a string", "integer": "a whole number", "boolean": "true or false"}
 
 
 def no_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -130,16 +144,6 @@ class RuntimeTool:
         return None
 
 
-MAX_LENGTH = 64
-"""Most characters of a name that every provider takes."""
-SEPARATOR = "__"
-AGENT_PREFIX = "agent"
-_HASH_DIGITS = 10
-_FITS = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_LENGTH}}}")
-_LOOKS_HASHED = re.compile(rf"_[0-9a-f]{{{_HASH_DIGITS}}}\Z")
-_OUTSIDE = re.compile(r"[^A-Za-z0-9_-]+")
-
-
 def server_tool_name(server: str, tool: str) -> str:
     """Name the tool of an MCP server.
 
@@ -180,9 +184,6 @@ def _name(readable: str, meaning: tuple[str, ...], *, clear: bool) -> str:
     digest = sha256(told_apart.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
     kept = _OUTSIDE.sub("_", readable)[: MAX_LENGTH - _HASH_DIGITS - 1]
     return f"{kept}_{digest}"
-
-
-_WORDS = {"string": "a string", "integer": "a whole number", "boolean": "true or false"}
 
 
 def object_schema(required: Iterable[str] = (), **properties: tuple[str, str]) -> JsonObject:

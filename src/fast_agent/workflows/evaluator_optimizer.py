@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
-
 Grade: TypeAlias = Literal["POOR", "FAIR", "GOOD", "EXCELLENT"]
 
 GRADES: tuple[Grade, ...] = get_args(Grade)

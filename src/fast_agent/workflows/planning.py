@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from fast_agent.workflows.plan import PlanShape, Task
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
-
 MAX_FRUITLESS: Final = 5
 """Steps in a row without progress, after which a planner is not asked for more."""
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from fast_agent.models.model import Model, ToolSpec
     from fast_agent.models.usage import ContextUse
 
-
 log = getLogger(__name__)
 
 Ask: TypeAlias = "Callable[[str, str], Awaitable[str]]"

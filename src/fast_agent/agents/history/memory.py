@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.sessions.journal import Journal
 
-
 log = getLogger(__name__)
 
 

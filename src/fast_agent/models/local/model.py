@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from fast_agent.models.local.engine import Engine, EnginePool, TemplateAbilities
     from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse, ToolSpec
 
-
 DEFAULT_MAX_TOKENS: Final = 1024
 """Most tokens of an answer when the request names no limit: a small model may never stop."""
 

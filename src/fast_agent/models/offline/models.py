@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from fast_agent.models.model import DeltaSink, ModelRequest
     from fast_agent.text.json_value import JsonObject
 
-
 _MARK: Final = "***"
 _CALL_TOOL: Final = "***CALL_TOOL"
 _FIXED_RESPONSE: Final = "***FIXED_RESPONSE"

@@ -23,8 +23,8 @@ from fast_agent.text.suggestion import closest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from fast_agent.config.guide import CategorySettings, CollectionSettings, GuideSettings
     from fast_agent.config.layer import Place
-    from fast_agent.config.settings import CategorySettings, CollectionSettings, GuideSettings
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fast_agent.config.guide import GUIDE, CategorySettings, GuideSettings
 from fast_agent.config.home import GUIDE_FILE, is_never_served
 from fast_agent.config.layer import FileLayer, Place, read_layer
 from fast_agent.config.reading import LayerReader
-from fast_agent.config.settings import GUIDE, CategorySettings, GuideSettings
 from fast_agent.diagnostics.rules import WRONG_DOCROOT
 from fast_agent.errors import os_reason
 from fast_agent.resources.guide.config import guide_config, refusal

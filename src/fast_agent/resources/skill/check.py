@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.resources.skill.files import Listing, SkillRoot
 
-
 _MAX_LINES = 500
 _MAX_TOKENS = 5000
 _START = Span(Position(1, 1), Position(1, 1))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from fast_agent.text.span import Span
     from fast_agent.text.yaml_document import YamlDocument
 
-
 SKILL_FIELDS: Final[Mapping[str, Effects]] = MappingProxyType(
     {
         "name": (),

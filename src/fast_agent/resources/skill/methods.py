@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from fast_agent.resources.skill.set import Skill, SkillSet
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-
 EXTENSION = "io.modelcontextprotocol/skills"
 _LIST = "skills/list"
 _GET = "skills/get"

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from fast_agent.resources.uri import Uri
     from fast_agent.text.safe_file import FileStamp
 
-
 INDEX_SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 _JSON = "application/json"
 _MARKDOWN = "text/markdown"

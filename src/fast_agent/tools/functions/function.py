@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.tools.tool import ToolContext, ToolSource
 
-
 log = getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., object])

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Human
     from fast_agent.tools.tool import Tool, ToolContext, Toolset
 
-
 MAX_COMMAND = 2_000
 
 _log = logging.getLogger(__name__)
