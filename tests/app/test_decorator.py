@@ -272,6 +272,9 @@ def test_every_wrong_argument_is_reported(new_program: NewProgram) -> None:
     codes = [found.code for found in raised.value.diagnostics]
     assert set(codes) == {"FA102", "FA103"}
     assert len(codes) == 3
+    assert [found.hint for found in raised.value.diagnostics if "`model`" in found.message] == [
+        'write `"3"`'
+    ]
 
 
 @pytest.mark.parametrize("name", ["", ".hidden", "a/b", "a\\b", "a\nb"])

@@ -99,8 +99,8 @@ class DiagnosticCollector:
         return name in self._lost
 
     def written(self, path: Keys) -> str:
-        """Return a value as it is written in the file."""
-        return self.document.yaml.written(path)
+        """Return a value as it is written in the file, or as Python has it where none is."""
+        return self.document.yaml.written(path) or str(self.value_at(path))
 
     def value_at(self, path: Keys) -> JsonValue:
         """Return a value as the file has it; None if there is none."""
