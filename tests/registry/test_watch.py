@@ -13,7 +13,8 @@ from fast_agent.agents.card_inputs import card_inputs
 from fast_agent.cards.card_load import Fetched
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
-from fast_agent.registry.reload import CardWatch, Reload, Reloader, watched_places
+from fast_agent.registry.reload import Reload, Reloader
+from fast_agent.registry.watch import CardWatch, watched_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

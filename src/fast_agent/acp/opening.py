@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.messages.history import History
     from fast_agent.program.program import Program
-    from fast_agent.registry.reload import CardWatch
+    from fast_agent.registry.watch import CardWatch
     from fast_agent.rpc.peer import Peer
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.event import HistoryCompacted, SessionEvent

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Listener
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.program.program import Program
-    from fast_agent.registry.reload import CardWatch
+    from fast_agent.registry.watch import CardWatch
     from fast_agent.sessions.journal import Journal
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore

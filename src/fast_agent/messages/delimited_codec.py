@@ -25,7 +25,8 @@ from fast_agent.messages.json_message import (
     read_message,
     read_resource,
 )
-from fast_agent.messages.json_text import JsonTextError, Node, parse_json
+from fast_agent.messages.json_shape import Node
+from fast_agent.messages.json_text import JsonTextError, parse_json
 from fast_agent.messages.message import Message, Role
 from fast_agent.messages.problem import Problem, refuse
 from fast_agent.text.frozen import frozen

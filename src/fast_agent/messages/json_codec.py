@@ -8,11 +8,12 @@ from fast_agent.diagnostics.rules import INVALID_MESSAGE
 from fast_agent.errors import HistoryError
 from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_message import merged, message_to_wire, read_message
-from fast_agent.messages.json_text import JsonMap, JsonTextError, Node, parse_json, write_json
+from fast_agent.messages.json_shape import Node
+from fast_agent.messages.json_text import JsonMap, JsonTextError, parse_json, write_json
 from fast_agent.messages.problem import Problem, refuse
 
 if TYPE_CHECKING:
-    from fast_agent.messages.json_text import ShapeProblem
+    from fast_agent.messages.json_shape import ShapeProblem
     from fast_agent.text.json_value import JsonValue
     from fast_agent.text.source import Source
 

@@ -16,7 +16,7 @@ from fast_agent.messages.content import (
     ResourceLink,
     TextContent,
 )
-from fast_agent.messages.json_text import Node
+from fast_agent.messages.json_shape import Node
 from fast_agent.messages.message import NO_CHANNELS, Message, Role, ToolCall, ToolResult
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from fast_agent.diagnostics.rules import FULL_WINDOW
 from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.program.card_reading import RootReader
 from fast_agent.program.configuration import Configuration
+from fast_agent.program.program_secrets import ProgramSecrets, SecretSources
 from fast_agent.registry.admission import Admission
 from fast_agent.registry.expected import shared_options
 from fast_agent.registry.registry import CODE, Registry
 from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_probes import card_probes
-from fast_agent.runtime.known_secrets import ProgramSecrets, SecretSources
 from fast_agent.steps.steps import NULL_STEPS, start_at
 from fast_agent.telemetry import is_wanted
 from fast_agent.trust.gate import Gate, TrustOptions, ask_at_terminal
@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.registry.registry import Snapshot
-    from fast_agent.registry.reload import CardWatch, Reload
+    from fast_agent.registry.reload import Reload
+    from fast_agent.registry.watch import CardWatch
     from fast_agent.sessions.journal import Journal
     from fast_agent.steps.steps import Steps
     from fast_agent.tools.human import Human
@@ -423,7 +424,7 @@ class Program:
             on_reload: Called in the watcher's thread for each reload that changed something or was
                 refused.
         """
-        from fast_agent.registry.reload import CardWatch
+        from fast_agent.registry.watch import CardWatch
 
         return CardWatch(self._reloader, on_reload)
 

@@ -1,15 +1,11 @@
-"""The secrets a program knows, which no text that leaves it may hold.
-
-They are keys, headers, variables and what was interpolated.
-"""
+"""The secrets a program knows: keys, headers, variables and what was interpolated."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.layer import FileLayer
-from fast_agent.config.settings import Settings
 from fast_agent.mcp.server import HttpTarget
 from fast_agent.text.environment import variable_names
 from fast_agent.text.redaction import (
@@ -23,13 +19,11 @@ from fast_agent.text.redaction import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fast_agent.cards.card import Card
-    from fast_agent.mcp.oauth.authorization import Authorizations
+    from fast_agent.config.settings import Settings
     from fast_agent.mcp.server import ServerSpec, Target
-    from fast_agent.registry.registry import Snapshot
-    from fast_agent.text.redaction import Redactor
 
 _PLAIN_HEADERS: Final = re.compile(
     r"accept(?:-.*)?|cache-control|connection|content-.*|host|mcp-protocol-version|origin|referer"
@@ -118,66 +112,3 @@ def _arguments(args: Sequence[str]) -> Iterator[str]:
         elif is_secret_value(word) or (before.startswith("-") and is_secret_name(before)):
             yield from secret_parts(word)
         before = word
-
-
-class SecretSources(NamedTuple):
-    """Where a program's secrets may be, as far as it was read.
-
-    Args:
-        settings: Its configuration, or None.
-        snapshot: Its agents, or None.
-        servers: Its servers beyond those of the configuration.
-        authorizations: Its tokens, or None.
-    """
-
-    settings: Settings | None
-    snapshot: Snapshot | None
-    servers: Sequence[ServerSpec]
-    authorizations: Authorizations | None
-
-
-class ProgramSecrets:
-    """The secrets a program knows so far; nothing is read for them.
-
-    Args:
-        environ: The environment.
-        sources: Returns where the others are.
-    """
-
-    def __init__(self, environ: Mapping[str, str], sources: Callable[[], SecretSources]) -> None:
-        self._environ = environ
-        self._sources = sources
-        self._hidden: set[str] = set()
-        self._redactor: tuple[object, Redactor] | None = None
-
-    def redact(self, text: str) -> str:
-        """Return text with a mark instead of each secret.
-
-        These are keys, headers, values of `${NAME}` in configuration and cards, and variables that
-        look like secrets.
-        """
-        from fast_agent.text.redaction import Redactor
-
-        settings, snapshot, servers, authorizations = self._sources()
-        tokens = 0 if authorizations is None else len(authorizations.secrets)
-        version = None if snapshot is None else snapshot.version
-        stand = (version, id(settings), len(servers), len(self._hidden), tokens)
-        if self._redactor is None or self._redactor[0] != stand:
-            self._redactor = stand, Redactor(self.all())
-        return self._redactor[1].redact(text)
-
-    def also_hide(self, servers: Iterable[ServerSpec]) -> None:
-        """Hide the secrets of servers that a client gave, too."""
-        self._hidden.update(known_secrets(Settings(), {}, servers=servers))
-
-    def hide_values_of(self, cards: Iterable[Card]) -> None:
-        """Hide what cards interpolate, which were read and are not loaded."""
-        self._hidden.update(known_secrets(Settings(), self._environ, cards))
-
-    def all(self) -> frozenset[str]:
-        """Return the secrets."""
-        settings, snapshot, servers, authorizations = self._sources()
-        cards = () if snapshot is None else snapshot.load_set.cards.values()
-        known = known_secrets(settings or Settings(), self._environ, cards, servers)
-        tokens = () if authorizations is None else authorizations.secrets
-        return frozenset((*known, *self._hidden, *tokens))

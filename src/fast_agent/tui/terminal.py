@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import ChildHistory, FileAccess
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.program.program import Program
-    from fast_agent.registry.reload import CardWatch, Reload
+    from fast_agent.registry.reload import Reload
+    from fast_agent.registry.watch import CardWatch
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
     from fast_agent.tui.input.early_prompt import EarlyPrompt
