@@ -57,9 +57,11 @@ LOOP_VERSION: Final = "2"
 
 WORKFLOW: Final = "AgentRun"
 
-READ_AT_ONCE: Final = 1_000
+READ_AT_ONCE: Final = 4_000
 """Messages of a conversation that are read without a pause, in some tenths of a second."""
+
 _PAUSE_SECONDS: Final = 0.001
+"""The timer between them; servers fire it after a second."""
 
 _IN_LOOP: Final = frozenset({READ_RESULT, HUMAN_INPUT})
 """Tools that need the conversation or the user, and nothing of a machine."""
