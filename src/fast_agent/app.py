@@ -184,6 +184,7 @@ class FastAgent(Program):
         name: str,
         *,
         command: str | None = None,
+        args: Sequence[str | Path] | None = None,
         url: str | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
@@ -196,7 +197,9 @@ class FastAgent(Program):
 
         Args:
             name: Its name; holds no `__`.
-            command: Program and arguments to start, quoted as a POSIX shell would want it.
+            command: The program to start; without `args`, its arguments too, quoted as for a POSIX
+                shell.
+            args: Its arguments.
             url: The address of one that runs, instead of a command.
             env: Variables added to the small environment a started server gets.
             cwd: Where it starts; None is the program's directory.
@@ -215,6 +218,7 @@ class FastAgent(Program):
             name,
             workspace=self.workspace,
             command=command,
+            args=args,
             url=url,
             env=env,
             cwd=cwd,

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fast_agent import ConfigError, FastAgent
+from fast_agent.mcp.server import StdioTarget, declared_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 
@@ -145,11 +146,26 @@ def test_a_server_declared_wrongly_says_what_to_do(tmp_path: Path) -> None:
         fast.server("a")
     with pytest.raises(ConfigError, match="`cwd` has no meaning"):
         fast.server("a", url="http://127.0.0.1/", cwd=".")
+    with pytest.raises(ConfigError, match="`args` has no meaning"):
+        fast.server("a", url="http://127.0.0.1/", args=[])
+    with pytest.raises(ConfigError, match="must be a list of strings"):
+        fast.server("a", command="x", args="-v")
     with pytest.raises(ConfigError, match="must be more than 0"):
         fast.server("a", command="x", read_timeout_seconds=0)
     fast.agent("ann", model="passthrough")
     with pytest.raises(ConfigError, match="before cards are loaded"):
         fast.server("a", command="x")
+
+
+def test_arguments_of_a_command_are_words_in_it_or_a_list(tmp_path: Path) -> None:
+    def target(command: str, args: Sequence[str | Path] | None = None) -> object:
+        return declared_server("a", workspace=tmp_path, command=command, args=args).target
+
+    assert target("run --name 'a b'") == target("run", ["--name", "a b"])
+    assert target("/opt/my tools/run", [tmp_path]) == StdioTarget(
+        command="/opt/my tools/run", args=(str(tmp_path),), cwd=tmp_path
+    )
+    assert target("my run", []) == StdioTarget(command="my run", cwd=tmp_path)
 
 
 @pytest.mark.spec("PYAPI-7")

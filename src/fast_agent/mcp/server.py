@@ -380,6 +380,7 @@ def declared_server(
     *,
     workspace: Path,
     command: str | None = None,
+    args: Sequence[str | Path] | None = None,
     url: str | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | Path | None = None,
@@ -399,11 +400,13 @@ def declared_server(
     if (command is None) == (url is None):
         both = "neither `command` nor `url`" if url is None else "both `command` and `url`"
         raise ConfigError(f"{what} has {both}", hint="give it one of the two")
-    foreign = {"headers": headers} if url is None else {"env": env, "cwd": cwd}
+    foreign = {"headers": headers} if url is None else {"args": args, "env": env, "cwd": cwd}
     for option, value in foreign.items():
         if value is not None:
             has = "command" if url is None else "url"
             raise ConfigError(f"`{option}` has no meaning for {what}, which has a `{has}`")
+    if isinstance(args, str):
+        raise ConfigError(f"`args` of {what} must be a list of strings", hint=f"write `[{args!r}]`")
     for option, seconds in (
         ("read_timeout_seconds", read_timeout_seconds),
         ("connect_timeout_seconds", connect_timeout_seconds),
@@ -415,10 +418,14 @@ def declared_server(
         target = HttpTarget(url=checked_url(url, "`url`"), headers=headers or _NO_TEXT)
     else:
         directory = workspace if cwd is None else workspace / Path(cwd).expanduser()
-        program, args = split_command(command or "", "`command`")
+        program = command or ""
+        if args is None:
+            program, words = split_command(program, "`command`")
+        else:
+            words = tuple(map(str, args))
         target = StdioTarget(
             command=resolve_command(program, directory),
-            args=args,
+            args=words,
             env=env or _NO_TEXT,
             cwd=directory,
         )
