@@ -23,3 +23,14 @@ def test_every_file_on_the_page_is_there() -> None:
     pictures = re.findall(r"\]\(([\w-]+\.svg)\)", page)
     assert len(pictures) == 2
     assert all((ROOT / "docs" / "internals" / name).exists() for name in pictures)
+
+
+def test_modules_on_the_page_of_resources_are_there() -> None:
+    page = (ROOT / "docs" / "internals" / "resources.md").read_text("utf-8")
+    values = page.partition("## Values")[2].partition("\n## ")[0]
+    named = re.findall(r"^\| `([\w.]+)` \|", values, re.MULTILINE)
+    named += re.findall(r"`(serve/\w+)`", page)
+    assert len(named) > 12
+    paths = [f"{name.replace('.', '/')}.py" for name in named]
+    rooms = (SOURCE, SOURCE / "resources")
+    assert [path for path in paths if not any((room / path).exists() for room in rooms)] == []
