@@ -312,3 +312,30 @@ def test_a_tool_only_default_is_found_when_all_are_checked(new_program: NewProgr
     program.agent("ann", tool_only=True, default=True)
     with pytest.raises(CardError, match="tool_only"):
         program.load_agents()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"function_tools": ["gone.py:look"]}, "the file `gone.py` does not exist"),
+        ({"function_tools": [print]}, "`*args` of `print` cannot be given by name"),
+        ({"function_tools": [dict]}, "`dict` is a class, not a function"),
+        ({"function_tools": [len, 5]}, "`5` is not a function"),
+        ({"servers": ["gone"]}, "the configuration defines no MCP server `gone`"),
+        ({"agents": ["gone"]}, "no agent is named `gone`"),
+        ({"model": "gone.model"}, "unknown model `gone.model`"),
+        ({"messages": ["gone.json"]}, "cannot be read"),
+    ],
+)
+@pytest.mark.anyio
+async def test_what_is_wrong_with_an_agent_names_it_before_anything_runs(
+    new_program: NewProgram, fields: dict[str, Any], message: str
+) -> None:
+    program = new_program()
+    program.agent("ann", model="passthrough", default=True)
+    program.agent("bob", **{"model": "passthrough", **fields})
+    with pytest.raises(CardError) as raised:
+        async with program.run():
+            pass
+    assert raised.value.message.startswith("agent `bob`: ")
+    assert message in raised.value.message

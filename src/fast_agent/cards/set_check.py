@@ -421,7 +421,7 @@ def _found(
     span = card.span_of(field, *_keys(item), key=key)
     return Diagnostic(
         code=code,
-        message=message,
+        message=card.locate(message),
         path=card.path,
         span=span,
         severity=severity,

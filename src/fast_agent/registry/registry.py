@@ -561,7 +561,10 @@ class SetChecks:
         return lambda card: now[id(card)][1]
 
     def _ask(self, card: Card) -> tuple[Diagnostic, ...]:
-        return tuple([one for probe in self._probes for one in probe(card)])
+        found = [one for probe in self._probes for one in probe(card)]
+        if not card.path:
+            found = [replace(one, message=card.locate(one.message)) for one in found]
+        return tuple(found)
 
 
 def _alike(old: Card, new: Card) -> bool:

@@ -7,6 +7,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
+from inspect import Parameter, isclass, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
@@ -195,8 +196,20 @@ def _tool(function: Callable[..., object], loader: FunctionLoader) -> FunctionTo
 
 
 def _check_callable(use: _Use, function: object) -> None:
-    """Check the signature of a hook that is there as a Python function."""
+    """Check the signature of a tool or a hook that is there as a Python function.
+
+    Type hints of tools are read when the tool is made: pydantic takes a while to import.
+    """
+    if not callable(function):
+        msg = f"`{function!r}` is not a function"
+        hint = "pass a function, or text of the form `file.py:name`"
+        raise function_error(FUNCTION_NOT_CALLABLE, msg, hint=hint)
     if use.role == "tool":
+        if isclass(function):
+            raise function_error(FUNCTION_PARAMETERS, f"`{use.name}` is a class, not a function")
+        for parameter in _parameters(function):
+            if parameter.kind is Parameter.VAR_POSITIONAL:
+                raise _unnamed(f"*{parameter.name}", use.name)
         return
     from fast_agent.tools.hooks import wrong_hook
 
@@ -414,9 +427,20 @@ def _check_tool(path: FunctionPath, node: _Function) -> None:
     if arguments.vararg is not None:
         unnamed.append(f"*{arguments.vararg.arg}")
     if unnamed:
-        msg = f"`{unnamed[0]}` of `{path.name}` cannot be given by name"
-        hint = "a model names its arguments; use plain parameters"
-        raise function_error(FUNCTION_PARAMETERS, msg, hint=hint)
+        raise _unnamed(unnamed[0], path.name)
+
+
+def _parameters(function: Callable[..., object]) -> Iterable[Parameter]:
+    try:
+        return signature(function).parameters.values()
+    except (TypeError, ValueError):  # said where the tool is made
+        return ()
+
+
+def _unnamed(parameter: str, function: str) -> CardError:
+    msg = f"`{parameter}` of `{function}` cannot be given by name"
+    hint = "a model names its arguments; use plain parameters"
+    return function_error(FUNCTION_PARAMETERS, msg, hint=hint)
 
 
 def _check_hook(path: FunctionPath, node: _Function, given: tuple[str, ...]) -> None:
