@@ -333,7 +333,8 @@ async def test_what_is_wrong_with_an_agent_names_it_before_anything_runs(
 ) -> None:
     program = new_program()
     program.agent("ann", model="passthrough", default=True)
-    program.agent("bob", **{"model": "passthrough", **fields})
+    given: dict[str, Any] = {"model": "passthrough", **fields}
+    program.agent("bob", **given)
     with pytest.raises(CardError) as raised:
         async with program.run():
             pass
