@@ -82,6 +82,7 @@ def _frozen(cls: type[T], *, kw_only: bool) -> type[T]:
         made = dataclass(
             frozen=extends, slots=True, init=False, repr=False, eq=False, kw_only=kw_only
         )(cls)
+        cast("Any", made).__dataclass_params__.frozen = True
     type.__setattr__(made, "__init__", _first_constructor(made))
     members = fields(cast("Any", made))
     own = made.__dict__
@@ -92,8 +93,6 @@ def _frozen(cls: type[T], *, kw_only: bool) -> type[T]:
     if own.get("__hash__") is None:
         hashed = [one.name for one in members if (one.compare if one.hash is None else one.hash)]
         type.__setattr__(made, "__hash__", _hash_of(hashed))
-    if written is None:
-        cast("Any", made).__dataclass_params__.frozen = True
     return made
 
 
