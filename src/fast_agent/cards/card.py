@@ -47,8 +47,7 @@ class Card:
 
     def locate(self, message: str) -> str:
         """Return a message about it with its name, if no file says where it is."""
-        name = f"`{self.config.name}`"
-        return message if self.path or name in message else f"agent {name}: {message}"
+        return message if self.path else f"agent `{self.config.name}`: {message}"
 
     def span_of(self, name: str, *keys: str | int, key: bool = False) -> Span | None:
         """Find where a field, or something in it, is written.
