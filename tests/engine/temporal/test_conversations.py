@@ -6,7 +6,8 @@ import asyncio
 import json
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.engine.batch_world import ModelServer, Reply, call_reply, text_reply
@@ -16,9 +17,11 @@ from tests.temporal_server import TemporalServer
 from fast_agent.cli.running.temporal import PinnedProgram
 from fast_agent.engine.edition import EditionChoices
 from fast_agent.engine.temporal.conversation import TemporalCarrier
-from fast_agent.engine.temporal.workflow import READ_AT_ONCE
+from fast_agent.engine.temporal.workflow import READ_AT_ONCE, _read
 from fast_agent.errors import ModelError
+from fast_agent.messages.json_message import message_to_wire
 from fast_agent.messages.message import Message
+from fast_agent.steps.parts import Parts, StepRedactor
 from fast_agent.tools.human import HumanAnswer
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.live_agent import TurnCarrier
+    from fast_agent.engine.temporal.workflow import WorkflowSteps
     from fast_agent.tools.human import Human, HumanRequest
 
 pytestmark = pytest.mark.anyio
@@ -162,6 +166,34 @@ async def test_a_long_conversation_is_read_with_pauses(
             ]
             assert sum(one.total_seconds() < 1 for one in pauses) == 2
             await world.replay(history)
+
+
+async def test_what_many_agents_remember_is_read_with_pauses_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten agents with less than the bound each have more than it together."""
+    sleeps: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    parts = Parts(StepRedactor(), lambda digest, value: None)
+    steps = cast("WorkflowSteps", SimpleNamespace(parts=parts))
+    lines = [message_to_wire(Message.user("hi"))]
+    cases: list[tuple[list[int], int]] = [
+        ([], 0),
+        ([0, READ_AT_ONCE], 0),
+        ([READ_AT_ONCE, 1], 1),
+        ([READ_AT_ONCE - 1, 1, 1], 1),
+        ([READ_AT_ONCE // 2] * 5, 2),
+        ([3 * READ_AT_ONCE], 2),
+    ]
+    for sizes, pauses in cases:
+        sleeps.clear()
+        read = await _read({str(n): lines * size for n, size in enumerate(sizes)}, steps)
+        assert [len(messages) for messages in read.values()] == sizes
+        assert len(sleeps) == pauses, sizes
 
 
 async def test_what_the_client_forgets_or_loads_is_what_the_workers_remember(

@@ -58,7 +58,7 @@ LOOP_VERSION: Final = "2"
 WORKFLOW: Final = "AgentRun"
 
 READ_AT_ONCE: Final = 4_000
-"""Messages of a conversation that are read without a pause, in some tenths of a second."""
+"""Messages that are read without a pause, over all agents, in some tenths of a second."""
 
 _PAUSE_SECONDS: Final = 0.001
 """The timer between them; servers fire it after a second."""
@@ -177,8 +177,8 @@ class AgentRun:
         """
         self._count = int(given.get("turns", 0))
         remembered = cast("dict[str, list[JsonValue]]", given.get("remembered") or {})
-        for name, messages in remembered.items():
-            conversation.agent(name).load_history(await _read(messages, steps))
+        for name, messages in (await _read(remembered, steps)).items():
+            conversation.agent(name).load_history(messages)
         idle = asyncio.create_task(self._close_when_idle())
         try:
             while True:
@@ -244,7 +244,8 @@ class AgentRun:
                 raise asyncio.CancelledError
             agent = conversation.agent(str(given["agent"]))
             if given.get("history") is not None:
-                agent.load_history(await _read(given["history"], steps))
+                read = await _read({agent.name: given["history"]}, steps)
+                agent.load_history(read[agent.name])
             elif len(agent.history) != given["remembers"]:
                 raise ApplicationError(
                     "the conversation was started again", type=OUT_OF_STEP, non_retryable=True
@@ -386,21 +387,28 @@ def _written(messages: Iterable[Message], steps: WorkflowSteps) -> list[JsonValu
     return [steps.kept(steps.parts.digest_of_message(one)) for one in messages]
 
 
-async def _read(messages: Sequence[JsonValue], steps: WorkflowSteps) -> list[Message]:
-    """Read messages, and name each for the questions that follow.
+async def _read(
+    histories: Mapping[str, Sequence[JsonValue]], steps: WorkflowSteps
+) -> dict[str, list[Message]]:
+    """Read what agents remember, and name each message for the questions that follow.
 
     The server takes a workflow that computes for two seconds for one that hangs, and tries the
-    same again: a long conversation is read in parts, with a timer between them.
+    same again: many messages are read in parts, with a timer between them.
     """
     restored = steps.parts.redactor.restored
-    read: list[Message] = []
-    for start in range(0, len(messages), READ_AT_ONCE):
-        if start:
-            await asyncio.sleep(_PAUSE_SECONDS)
-        part = messages[start : start + READ_AT_ONCE]
-        read += [message_from_wire(restored(one)) for one in part]
-        steps.parts.digest_of_conversation(read)
-    return read
+    found: dict[str, list[Message]] = {}
+    room = READ_AT_ONCE
+    for name, lines in histories.items():
+        messages = found[name] = []
+        while len(messages) < len(lines):
+            if not room:
+                await asyncio.sleep(_PAUSE_SECONDS)
+                room = READ_AT_ONCE
+            part = lines[len(messages) : len(messages) + room]
+            room -= len(part)
+            messages += [message_from_wire(restored(one)) for one in part]
+            steps.parts.digest_of_conversation(messages)
+    return found
 
 
 def _unexpected(error: Exception) -> ApplicationError:
