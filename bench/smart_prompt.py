@@ -8,7 +8,7 @@ from bench.figure import Figure, Goal
 from bench.samples import Samples
 from fast_agent.prompt.prompt_block import internal_index
 from fast_agent.resources.internal.provider import InternalProvider
-from fast_agent.resources.limits import estimate
+from fast_agent.resources.resource import estimate
 from fast_agent.runtime.smart.smart_agent import smart_instruction
 
 if TYPE_CHECKING:

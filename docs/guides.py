@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from fast_agent.resources.limits import estimate
+from fast_agent.resources.resource import estimate
 from fast_agent.text.frontmatter import split_frontmatter
 from fast_agent.text.source import Source
 from fast_agent.text.yaml_document import parse_yaml

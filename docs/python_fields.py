@@ -8,9 +8,14 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING
 
-from fast_agent.cards.agent_config import ChildHistory, Compaction, McpConnect
+from fast_agent.cards.agent_config import (
+    ChildHistory,
+    Compaction,
+    McpConnect,
+    RequestParams,
+    UsageLimits,
+)
 from fast_agent.cards.fields import CARD_TYPES, FIELD_NAMED, FIELDS_OF
-from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.schema.kinds import (
     AnyMapping,
     AnyOf,
@@ -51,8 +56,8 @@ if TYPE_CHECKING:
         Compaction,
         FunctionRef,
         McpConnect,
+        RequestParams,
     )
-    from fast_agent.cards.request_params import RequestParams
     from fast_agent.text.json_value import JsonObject
 '''
 _ARGUMENTS = frozenset({"name", "instruction"})

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from bench.local_eval.prompts import AGENTS, ROUTE_PROMPTS, SHAPE_PROMPTS, TOOL_PROMPTS, TOOLS
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.messages.message import Message
 from fast_agent.models.local.model import LocalModel
 from fast_agent.models.local.weights import find_weights

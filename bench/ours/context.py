@@ -14,17 +14,15 @@ import anyio
 
 from fast_agent.agents.history.compaction import compact, size_of_view
 from fast_agent.agents.history.transcript import Transcript
-from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.agents.offered_tools import ReadResult
 from fast_agent.agents.runtime_options import numbered
 from fast_agent.agents.turn_context import TurnSetup
-from fast_agent.cards.agent_config import AgentConfig
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import AgentConfig, RequestParams
 from fast_agent.errors import ContextError, FastAgentError
 from fast_agent.messages.long_results import RESULTS
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.models.model import ModelResponse
-from fast_agent.models.usage import Usage
+from fast_agent.models.model import ModelResponse, Usage
 from fast_agent.runtime.blueprint import result_limits
 from fast_agent.tools.functions.function import FunctionTool
 from fast_agent.tools.toolbox import Toolbox

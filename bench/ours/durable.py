@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from fast_agent import FastAgent
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.engine.batch import Batch
 from fast_agent.engine.engine import RunAnswer
 from fast_agent.engine.model_requests import ModelRequests

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.guide.file import load_guide
+from fast_agent.resources.guide.config import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
 from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.service import ResourceService, ServerInfo

@@ -12,8 +12,7 @@ import anyio
 import psycopg
 
 from fast_agent.messages.message import Message
-from fast_agent.sessions.event import MessageAdded, TurnBegan
-from fast_agent.sessions.row import row_of
+from fast_agent.sessions.event import MessageAdded, TurnBegan, row_of
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from anyio.lowlevel import checkpoint
 
 from fast_agent import FastAgent
 from fast_agent.cli.running.structured import answer_facts
-from fast_agent.recording.cassette import read_cassette
-from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.cassette import Recorder, read_cassette
 from fast_agent.recording.replayer import Replayer
 
 if TYPE_CHECKING:

@@ -20,10 +20,15 @@ from typing import TYPE_CHECKING
 import anyio
 
 from fast_agent import FastAgent
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.sessions.event import MessageAdded, Titled, ToolAnswered, TurnBegan, TurnEnded
-from fast_agent.sessions.row import row_of
+from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
+from fast_agent.sessions.event import (
+    MessageAdded,
+    Titled,
+    ToolAnswered,
+    TurnBegan,
+    TurnEnded,
+    row_of,
+)
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:

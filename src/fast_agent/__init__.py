@@ -36,8 +36,7 @@ if TYPE_CHECKING:
         WorkflowAdvanced,
     )
     from fast_agent.app import FastAgent
-    from fast_agent.cards.agent_config import AgentsAsToolsOptions, ChildHistory
-    from fast_agent.cards.request_params import RequestParams
+    from fast_agent.cards.agent_config import AgentsAsToolsOptions, ChildHistory, RequestParams
     from fast_agent.commands.completion import complete
     from fast_agent.commands.controller import ConversationController
     from fast_agent.commands.table import is_command, run_command
@@ -58,11 +57,9 @@ if TYPE_CHECKING:
     )
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.server import from_command_line
-    from fast_agent.messages.content import Media
-    from fast_agent.messages.message import Message
+    from fast_agent.messages.message import Media, Message
     from fast_agent.messages.prompt import Prompt
-    from fast_agent.recording.cassette import read_cassette
-    from fast_agent.recording.recorder import Recorder
+    from fast_agent.recording.cassette import Recorder, read_cassette
     from fast_agent.recording.replayer import Replayer
     from fast_agent.resources.catalog import Catalog
     from fast_agent.resources.internal.provider import InternalProvider
@@ -70,14 +67,13 @@ if TYPE_CHECKING:
     from fast_agent.serve.agent_serving import ServeOptions
     from fast_agent.serve.http_access import HttpSettings
     from fast_agent.sessions.store import SessionStore
-    from fast_agent.text.atomic_file import write_atomic
-    from fast_agent.tools.filter import ServerFilter
+    from fast_agent.text.safe_file import write_atomic
     from fast_agent.tools.functions.dependencies import Deps
     from fast_agent.tools.functions.function import ToolOptions, tool
     from fast_agent.tools.human import Human, HumanAnswer, HumanRequest
     from fast_agent.tools.tool import ToolContext
-    from fast_agent.workflows.maker.draws import Ballot
-    from fast_agent.workflows.maker.race import Sample, vote_at_once
+    from fast_agent.tools.toolbox import ServerFilter
+    from fast_agent.workflows.maker.race import Ballot, Sample, vote_at_once
 
 __all__ = [
     "AgentApp",
@@ -152,7 +148,7 @@ __all__ = [
 _HOMES = {
     "AgentApp": "fast_agent.agent_app",
     "AgentsAsToolsOptions": "fast_agent.cards.agent_config",
-    "Ballot": "fast_agent.workflows.maker.draws",
+    "Ballot": "fast_agent.workflows.maker.race",
     "CardError": "fast_agent.errors",
     "Catalog": "fast_agent.resources.catalog",
     "ChildFinished": "fast_agent.agents.events",
@@ -173,22 +169,22 @@ _HOMES = {
     "InternalProvider": "fast_agent.resources.internal.provider",
     "LimitError": "fast_agent.errors",
     "Listener": "fast_agent.agents.events",
-    "Media": "fast_agent.messages.content",
+    "Media": "fast_agent.messages.message",
     "Message": "fast_agent.messages.message",
     "ModelAnswered": "fast_agent.agents.events",
     "ModelError": "fast_agent.errors",
     "ModelRequested": "fast_agent.agents.events",
     "Origin": "fast_agent.agents.events",
     "Replayer": "fast_agent.recording.replayer",
-    "RequestParams": "fast_agent.cards.request_params",
+    "RequestParams": "fast_agent.cards.agent_config",
     "Prompt": "fast_agent.messages.prompt",
-    "Recorder": "fast_agent.recording.recorder",
+    "Recorder": "fast_agent.recording.cassette",
     "ResourceError": "fast_agent.errors",
     "ResourceService": "fast_agent.resources.service",
     "RunError": "fast_agent.errors",
     "Sample": "fast_agent.workflows.maker.race",
     "ServeOptions": "fast_agent.serve.agent_serving",
-    "ServerFilter": "fast_agent.tools.filter",
+    "ServerFilter": "fast_agent.tools.toolbox",
     "ServerInfo": "fast_agent.resources.service",
     "ServerPool": "fast_agent.mcp.pool",
     "SessionError": "fast_agent.errors",
@@ -215,7 +211,7 @@ _HOMES = {
     "run_command": "fast_agent.commands.table",
     "tool": "fast_agent.tools.functions.function",
     "vote_at_once": "fast_agent.workflows.maker.race",
-    "write_atomic": "fast_agent.text.atomic_file",
+    "write_atomic": "fast_agent.text.safe_file",
 }
 """The table of public names: where each is defined."""
 

@@ -9,8 +9,7 @@ from anyio import CancelScope, Lock
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.set_check import references
 from fast_agent.errors import FastAgentError, ModelError, RunError
-from fast_agent.models.check import check_model, check_selection
-from fast_agent.models.selection import select_model
+from fast_agent.models.check import check_model, check_selection, select_model
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.functions.dependencies import as_dependencies
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.mcp.listing import ListedPrompt
     from fast_agent.messages.message import Message, ToolResult
-    from fast_agent.models.model import ToolSpec
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import ToolSpec, Usage
     from fast_agent.registry.registry import Snapshot
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.sessions.journal import Journal

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
         Compaction,
         FunctionRef,
         McpConnect,
+        RequestParams,
     )
-    from fast_agent.cards.request_params import RequestParams
     from fast_agent.text.json_value import JsonObject
 
 

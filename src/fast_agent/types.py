@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.messages.message import Message
 from fast_agent.messages.message import Message as PromptMessageExtended
 

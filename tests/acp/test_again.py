@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.acp.raw_client import RawClient
 
-from fast_agent.acp.restart_state import VARIABLE, RestartState
+from fast_agent.acp.remembered import VARIABLE, RestartState
 
 WHO = Path(__file__).parents[1] / "app/who_server.py"
 CARD = '---\nmodel: passthrough\nfunction_tools: ["count.py:count"]\n---\nHi.\n'

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.agents.offered_tools import ReadResult
 from fast_agent.agents.runtime_options import numbered
 from fast_agent.agents.turn_context import DEFAULT_PLAN, TOP, CompactionPlan, TurnContext, TurnSetup
-from fast_agent.cards.agent_config import AgentConfig
-from fast_agent.cards.request_params import RequestParams
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.model import ModelRequest, ModelResponse, TextDelta, ToolSpec
-from fast_agent.models.usage import Usage
+from fast_agent.cards.agent_config import AgentConfig, RequestParams
+from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
+from fast_agent.models.model import ModelRequest, ModelResponse, TextDelta, ToolSpec, Usage
 from fast_agent.runtime.blueprint import result_limits
 from fast_agent.tools.toolbox import Toolbox
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_args
 
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import Message, TextContent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

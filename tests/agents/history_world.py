@@ -39,8 +39,7 @@ from fast_agent.errors import ModelError
 from fast_agent.messages.file import HistoryDocument, read_history, write_history
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.messages.validity import check_validity
-from fast_agent.models.model import ModelResponse
-from fast_agent.models.usage import Usage
+from fast_agent.models.model import ModelResponse, Usage
 from fast_agent.runtime.runtime import BUILDERS, Runtime
 
 if TYPE_CHECKING:

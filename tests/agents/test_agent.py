@@ -10,8 +10,7 @@ from typing_extensions import TypedDict
 
 from fast_agent.agents.events import Event, TextStreamed, TurnFinished, TurnStarted
 from fast_agent.errors import LimitError, ModelError, RunError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message, ToolCall
+from fast_agent.messages.message import Message, TextContent, ToolCall
 from fast_agent.models.offline.models import PassthroughModel
 from fast_agent.trust.grant import Grant
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.messages.message import StopReason
     from fast_agent.models.model import Model, ModelRequest
     from fast_agent.tools.tool import Tool, ToolContext

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fast_agent.agents.agent_skills import directories_of
-from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.agents.runtime_options import RuntimeOptions
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card

@@ -8,16 +8,16 @@ from anyio.lowlevel import checkpoint
 
 from fast_agent.agents.budget import SET_ASIDE, Budget, Meter
 from fast_agent.agents.turn_context import TurnContext
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.messages.validity import check_validity
-from fast_agent.models.usage import Usage
+from fast_agent.models.model import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.models.model import Model, ModelRequest
     from fast_agent.tools.tool import Tool, ToolContext
 

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.patience import pass_seconds
 
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.messages.validity import check_validity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.models.model import Model, ModelRequest
     from fast_agent.tools.tool import Tool, ToolContext
 

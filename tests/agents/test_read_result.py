@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ContextError, ModelError
 from fast_agent.messages.message import Message, ToolCall
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from tests.agents.conftest import Doing, Script, Step
 
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.models.model import ModelRequest
     from fast_agent.text.json_value import JsonObject
 

@@ -9,11 +9,10 @@ import pytest
 from fast_agent.agents.events import ModelAnswered, Warned
 from fast_agent.agents.history.compaction import parts_of, size_of_view
 from fast_agent.agents.turn_context import CompactionPlan
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import ContextError, LimitError
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.models.model import ModelResponse
-from fast_agent.models.usage import ContextUse, Usage
+from fast_agent.models.model import ContextUse, ModelResponse, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from tests.agents.conftest import Doing
 
     from fast_agent.agents.events import Event
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.models.model import DeltaSink, ModelRequest
 
@@ -173,9 +172,8 @@ async def test_only_the_last_tool_call_of_earlier_turns_is_given_again(
 
 
 def test_the_parts_of_a_context_add_up() -> None:
-    from fast_agent.messages.content import TextContent
     from fast_agent.messages.history import History
-    from fast_agent.messages.message import ToolResult
+    from fast_agent.messages.message import TextContent, ToolResult
 
     call = Message("assistant", (), (ToolCall("c", "work", {"a": 1}),))
     result = Message("user", tool_results=(ToolResult("c", (TextContent("r" * 80),)),))

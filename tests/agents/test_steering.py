@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.agents.events import Event
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.models.model import Model, ModelRequest
     from fast_agent.tools.tool import Tool, ToolContext
 

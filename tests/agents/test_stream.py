@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.agents.conftest import Script
 
     from fast_agent.agents.events import Event
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.models.model import ModelRequest
 
 pytestmark = pytest.mark.anyio

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.workflows.scripted_world import World, agent, card
 
 from fast_agent.agents.events import TurnFinished, TurnStarted
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import FastAgentError
 from fast_agent.messages.validity import check_validity
+from fast_agent.models.model import Usage
 from fast_agent.models.offline.script import Call, Say, Together
-from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

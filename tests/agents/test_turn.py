@@ -9,16 +9,15 @@ import pytest
 from tests.patience import pass_seconds
 
 from fast_agent.agents.events import Event, Warned
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError, RunError, ToolError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
 from fast_agent.models.offline.models import PassthroughModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.models.model import Model, ModelRequest
     from fast_agent.tools.tool import Tool, ToolContext
 

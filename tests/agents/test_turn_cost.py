@@ -14,7 +14,7 @@ from fast_agent.models.offline.models import PassthroughModel
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.tools.hooks import TurnHookContext
 
     MakeAgent: TypeAlias = Callable[..., LlmAgent]

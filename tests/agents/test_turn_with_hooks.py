@@ -16,7 +16,7 @@ from fast_agent.tools.hooks import Hook, TurnHooks
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.models.model import Model, ModelRequest
     from fast_agent.tools.hooks import TurnHookContext

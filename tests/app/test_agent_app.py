@@ -8,11 +8,10 @@ import pytest
 from pydantic import BaseModel
 
 from fast_agent.agents.events import ToolStarted, TurnFinished
-from fast_agent.agents.llm_agent import LlmAgent
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.agents.live_agent import LlmAgent
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError, RunError, ToolError
-from fast_agent.messages.content import EmbeddedResource, TextContent
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import EmbeddedResource, Message, TextContent
 
 if TYPE_CHECKING:
     from collections.abc import Callable

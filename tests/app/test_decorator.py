@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pytest
 
 from fast_agent import FastAgent, agent_fields
-from fast_agent.cards.agent_config import AgentConfig, ChildHistory, Compaction, McpConnect
+from fast_agent.cards.agent_config import (
+    AgentConfig,
+    ChildHistory,
+    Compaction,
+    McpConnect,
+    RequestParams,
+    UsageLimits,
+)
 from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
-from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.errors import CardError
 
 if TYPE_CHECKING:

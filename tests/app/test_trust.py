@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.whole_file import write_whole
 
-from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.app import FastAgent
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import CardError, ConfigError, LimitError, ToolError, TrustError
 from fast_agent.trust.gate import TrustOptions
 

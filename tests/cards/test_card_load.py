@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fast_agent.cards.agent_config import AgentConfig
-from fast_agent.cards.card import Card
-from fast_agent.cards.card_load import CardLoad, FileLoad, Skipped
+from fast_agent.cards.card import Card, CardLoad, FileLoad, Skipped
 from fast_agent.diagnostics.diagnostic import Diagnostic
 
 if TYPE_CHECKING:

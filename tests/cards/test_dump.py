@@ -9,14 +9,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fast_agent.cards.agent_config import AgentConfig, ChildHistory, McpConnect
+from fast_agent.cards.agent_config import (
+    AgentConfig,
+    ChildHistory,
+    McpConnect,
+    RequestParams,
+    UsageLimits,
+)
 from fast_agent.cards.card import Card
 from fast_agent.cards.document import read_markdown, read_yaml
 from fast_agent.cards.dump import CardFormat, dump_card, dump_one, dump_set
 from fast_agent.cards.fields import CARD_TYPES
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import LoadSet
-from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import rules
 from fast_agent.errors import CardError

@@ -5,7 +5,7 @@ from dataclasses import fields
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.cards.request_params import NO_PARAMS, RequestParams, UsageLimits
+from fast_agent.cards.agent_config import NO_PARAMS, RequestParams, UsageLimits
 
 COUNTS = st.none() | st.integers(1, 3)
 LIMITS = st.builds(UsageLimits, max_requests=COUNTS, max_total_tokens=COUNTS, max_tool_calls=COUNTS)

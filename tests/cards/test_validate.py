@@ -5,9 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fast_agent.cards.agent_config import AgentConfig, ChildHistory, McpConnect
+from fast_agent.cards.agent_config import (
+    AgentConfig,
+    ChildHistory,
+    McpConnect,
+    RequestParams,
+    UsageLimits,
+)
 from fast_agent.cards.document import read_markdown, read_yaml
-from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.cards.validate import Origin, name_fault, validate_card
 from fast_agent.text.environment import VariableNames
 from fast_agent.text.source import Source

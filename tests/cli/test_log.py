@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from fast_agent.cli.log import show_log
+from fast_agent.cli.process import show_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

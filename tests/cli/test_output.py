@@ -16,7 +16,7 @@ from fast_agent.cli.output import GuardedText, Output
 SOURCE = Path(fast_agent.__file__).parent
 DOORS = {
     "cli/output.py",  # the door itself
-    "commands/restart.py",  # flushes both before the program is replaced
+    "commands/controller.py",  # flushes both before the program is replaced
     "cli/main.py",  # flushes both before a program with foreign threads ends
     "cli/commands/go.py",  # passes the terminal to the first prompt, which draws it itself
     "acp/server.py",  # standard output carries messages
@@ -67,7 +67,7 @@ def test_nothing_but_the_door_writes_to_a_standard_stream() -> None:
     # What these paint was made visible by the renderer of diagnostics, piece by piece.
     assert painted == [
         "cli/commands/check.py", "cli/commands/diff.py", "cli/commands/resources.py",
-        "cli/output.py", "cli/report.py",
+        "cli/output.py", "cli/output.py",
     ]  # fmt: skip
 
 

@@ -205,7 +205,7 @@ def test_a_step_is_finished_where_interrupts_are_ignored(number: signal.Signals,
 # As where a signal comes just before the loop waits: nothing interrupts its waiting.
 _ELSEWHERE = """
 import asyncio, signal, threading, time
-from fast_agent.cli import event_loop
+from fast_agent.cli import process as event_loop
 from fast_agent.cli.main import ended_by_signals
 
 async def main():
@@ -236,7 +236,7 @@ def test_a_signal_wakes_a_loop_that_waits(number: signal.Signals) -> None:
 # The second signal comes before a line of the handler of the first.
 _TWICE = """
 import asyncio, os, signal, sys
-from fast_agent.cli import event_loop
+from fast_agent.cli import process as event_loop
 from fast_agent.cli.main import ended_by_signals
 
 lines = 0

@@ -10,8 +10,7 @@ from pathlib import Path
 import anyio
 
 from fast_agent.app import FastAgent
-from fast_agent.commands.controller import ConversationController
-from fast_agent.commands.restart import restart
+from fast_agent.commands.controller import ConversationController, restart
 from fast_agent.commands.table import run_command
 from fast_agent.sessions.store import SessionStore
 

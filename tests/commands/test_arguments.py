@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.commands.arguments import next_token, parse_arguments
-from fast_agent.commands.command import Arguments, Command, Option, Word
+from fast_agent.commands.command import (
+    Arguments,
+    Command,
+    Option,
+    Word,
+    next_token,
+    parse_arguments,
+)
 from fast_agent.errors import RunError
 
 PLAIN = Command(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fast_agent.commands.restart import resuming
+from fast_agent.commands.controller import resuming
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from fast_agent.config.fields import SERVER, SETTINGS, config_schema
-from fast_agent.config.layer import EnvironmentLayer
+from fast_agent.config.layer import EnvironmentLayer, LayerReader
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.config.reading import LayerReader
 from fast_agent.schema.kinds import (
     AnyOf,
     Entry,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.config.find import find_files
+from fast_agent.config.load import find_files
 
 if TYPE_CHECKING:
     from tests.config.conftest import Place

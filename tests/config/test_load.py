@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.config.settings import NO_SETTINGS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 

@@ -18,12 +18,11 @@ from fast_agent.mcp.pool import ServerPool
 from fast_agent.mcp.server import HttpTarget, ServerSpec
 from fast_agent.mcp.skills import ServerSkills
 from fast_agent.messages.message import ToolCall
-from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
 from fast_agent.resources.skill_client.catalog import SkillCatalog
-from fast_agent.tools.filter import ServerFilter
-from fast_agent.tools.skills.gate import SkillGate
+from fast_agent.tools.skills.gate import FILE, SkillApprovals, SkillGate
 from fast_agent.tools.skills.tools import LOAD, READ, SkillTools
 from fast_agent.tools.tool import ToolContext
+from fast_agent.tools.toolbox import ServerFilter
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 

@@ -14,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.changes import Change
 from fast_agent.resources.problem import NotFound
 from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
 from fast_agent.resources.roots import ResourceRoots
 from fast_agent.resources.service import ResourceService, ServerInfo
+from fast_agent.resources.session import Change
 from fast_agent.resources.uri import Uri
 
 if TYPE_CHECKING:

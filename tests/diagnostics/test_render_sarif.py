@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic, Fix, Related
-from fast_agent.diagnostics.render_sarif import artifact_uri, render_sarif
+from fast_agent.diagnostics.render_json import artifact_uri, render_sarif
 from fast_agent.diagnostics.rules import DUPLICATE_NAME, SIMILAR_NAMES, UNKNOWN_AGENT
 from fast_agent.text.span import Span
 

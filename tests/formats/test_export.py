@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.cards.agent_config import AgentConfig
+from fast_agent.cards.agent_config import AgentConfig, RequestParams
 from fast_agent.cards.card import Card
 from fast_agent.cards.document import read_markdown
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.placeholder import parse_template
-from fast_agent.cards.request_params import RequestParams
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.formats.assembly import ImportTarget, assemble
 from fast_agent.formats.export import Target, export_cards, write_toml

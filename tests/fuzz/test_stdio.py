@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fast_agent.resources.roots import ResourceRoots
 from fast_agent.resources.stdio import StdioServer
-from fast_agent.rpc.lines import Lines
+from fast_agent.rpc.message import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

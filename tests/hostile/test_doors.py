@@ -35,8 +35,8 @@ DOORS: dict[str, set[str]] = {
     "cli/commands/session.py": {"write"},
     "cli/commands/test.py": {"write"},  # the page that --html names
     "cli/commands/trust.py": {"write"},
-    "commands/restart.py": {"start"},
-    "config/reading.py": {"interpolate"},
+    "commands/controller.py": {"start"},
+    "config/layer.py": {"interpolate"},
     "engine/batch_output.py": {"write"},  # the results, where the person said
     "engine/part_store.py": {"write"},  # where the person said, by digest
     "mcp/guarded_http.py": {"connect"},
@@ -50,7 +50,6 @@ DOORS: dict[str, set[str]] = {
     "models/local/pull.py": {"connect", "start"},
     "registry/admission.py": {"interpolate"},
     "resources/skill/install.py": {"write"},
-    "resources/skill_client/approvals.py": {"write"},
     "runtime/smart/smart_agent.py": {"write"},
     "sessions/postgres/database.py": {"connect"},  # its address was approved
     "sessions/sqlite/files.py": {"write"},  # what lists of sessions show, beside them in the home

@@ -18,8 +18,8 @@ from tests.hostile.trap import CARDS, KEY, MAKERS, Spot, Trap
 from fast_agent.cards.fields import CARD_TYPES, FIELDS, FIELDS_OF
 from fast_agent.config.case_fields import CASE_FILE
 from fast_agent.config.fields import SETTINGS
-from fast_agent.config.guide import GUIDE
-from fast_agent.config.model_query import QUERY_KEYS
+from fast_agent.config.providers import QUERY_KEYS
+from fast_agent.config.settings import GUIDE
 from fast_agent.resources.skill.frontmatter import SKILL_FIELDS
 from fast_agent.schema.kinds import (
     AnyOf,

@@ -13,7 +13,7 @@ import pytest
 from tests.hostile.canary import CANARY
 
 from fast_agent import FastAgent
-from fast_agent.serve.agent_admin import AdminTools
+from fast_agent.serve.agent_server import AdminTools
 from fast_agent.trust.gate import TrustOptions
 
 if TYPE_CHECKING:

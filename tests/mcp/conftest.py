@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.mcp.client_side import ClientSide
 from fast_agent.mcp.pool import ServerPool, need
 from fast_agent.mcp.server import HttpTarget, Root, ServerSpec, StdioTarget
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.model import ModelResponse
-from fast_agent.tools.filter import ServerFilter
 from fast_agent.tools.human import HumanAnswer, HumanRequest
 from fast_agent.tools.tool import ToolContext
+from fast_agent.tools.toolbox import ServerFilter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
-    from fast_agent.mcp.sampling import SamplingRequest
+    from fast_agent.mcp.client_side import SamplingRequest
     from fast_agent.messages.message import ToolResult
 
 SERVERS = Path(__file__).parent / "servers"

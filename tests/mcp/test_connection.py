@@ -21,7 +21,7 @@ from fast_agent.errors import ToolError
 from fast_agent.mcp.pool import ServerPool, need
 from fast_agent.mcp.server import HttpTarget, Root, ServerSpec, StdioTarget
 from fast_agent.messages.message import ToolCall
-from fast_agent.tools.filter import ServerFilter
+from fast_agent.tools.toolbox import ServerFilter
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.mcp.content import bounded, cut, error_result, from_sdk, to_wire
-from fast_agent.messages.content import (
+from fast_agent.messages.message import (
     AudioContent,
     Content,
     EmbeddedResource,

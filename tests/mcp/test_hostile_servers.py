@@ -23,13 +23,13 @@ from fast_agent.mcp.pool import ServerPool
 from fast_agent.mcp.server import HttpTarget, ServerSpec
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.model import ModelResponse
-from fast_agent.tools.filter import ServerFilter
 from fast_agent.tools.human import HumanAnswer, HumanRequest
+from fast_agent.tools.toolbox import ServerFilter
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from fast_agent.mcp.sampling import SamplingRequest
+    from fast_agent.mcp.client_side import SamplingRequest
     from fast_agent.messages.message import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -218,7 +218,7 @@ import sys
 import anyio
 from fast_agent.mcp.pool import ServerPool
 from fast_agent.mcp.server import ServerSpec, StdioTarget, HttpTarget
-from fast_agent.tools.filter import ServerFilter
+from fast_agent.tools.toolbox import ServerFilter
 
 def peak():
     # Not getrusage: its peak counts what the process was forked from.

@@ -8,9 +8,8 @@ import pytest
 
 from fast_agent.errors import ToolError
 from fast_agent.mcp.pool import instructions
-from fast_agent.messages.content import EmbeddedResource
-from fast_agent.messages.message import Message
-from fast_agent.tools.filter import ServerFilter
+from fast_agent.messages.message import EmbeddedResource, Message
+from fast_agent.tools.toolbox import ServerFilter
 
 pytestmark = pytest.mark.anyio
 

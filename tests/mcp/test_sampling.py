@@ -6,9 +6,13 @@ import pytest
 from mcp import types
 
 from fast_agent.errors import ModelError
-from fast_agent.mcp.sampling import SamplingRequest, answer_sampling, read_request, write_response
-from fast_agent.messages.content import ImageContent, TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.mcp.client_side import (
+    SamplingRequest,
+    answer_sampling,
+    read_request,
+    write_response,
+)
+from fast_agent.messages.message import ImageContent, Message, TextContent, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from fast_agent.models.model import ModelResponse

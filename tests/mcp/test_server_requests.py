@@ -8,8 +8,8 @@ from tests.patience import pass_seconds
 from fast_agent.mcp.client_side import ClientSide
 from fast_agent.mcp.pool import ServerPool
 from fast_agent.messages.message import ToolCall
-from fast_agent.tools.filter import ServerFilter
 from fast_agent.tools.human import HumanAnswer
+from fast_agent.tools.toolbox import ServerFilter
 
 pytestmark = pytest.mark.anyio
 

@@ -17,13 +17,12 @@ from fast_agent.mcp.server import ServerSpec, StdioTarget
 from fast_agent.mcp.skills import ServerSkills
 from fast_agent.messages.message import ToolCall, ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
 from fast_agent.resources.skill_client.catalog import SkillCatalog
-from fast_agent.tools.filter import ServerFilter
 from fast_agent.tools.human import HumanAnswer, HumanRequest
-from fast_agent.tools.skills.gate import GatedTool, SkillGate
+from fast_agent.tools.skills.gate import FILE, GatedTool, SkillApprovals, SkillGate
 from fast_agent.tools.skills.tools import LOAD, READ, SkillTools
 from fast_agent.tools.tool import Tool, ToolContext, ToolSource
+from fast_agent.tools.toolbox import ServerFilter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

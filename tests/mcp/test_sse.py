@@ -16,7 +16,7 @@ from fast_agent.errors import ToolError
 from fast_agent.mcp.pool import ServerPool, instructions, need
 from fast_agent.mcp.server import HttpTarget, ServerSpec
 from fast_agent.messages.message import ToolCall
-from fast_agent.tools.filter import ServerFilter
+from fast_agent.tools.toolbox import ServerFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

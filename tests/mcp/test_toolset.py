@@ -8,15 +8,15 @@ import anyio
 import pytest
 
 from fast_agent.mcp.pool import is_skill_tool
-from fast_agent.messages.content import (
+from fast_agent.messages.message import (
     AudioContent,
     EmbeddedResource,
     ImageContent,
     ResourceLink,
     TextContent,
+    ToolCall,
 )
-from fast_agent.messages.message import ToolCall
-from fast_agent.tools.filter import ServerFilter
+from fast_agent.tools.toolbox import ServerFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.mcp.untrusted import block, one_line, opens_safely
+from fast_agent.mcp.content import block, one_line, opens_safely
 
 
 def test_controls_bidirectional_marks_and_tags_are_dropped() -> None:

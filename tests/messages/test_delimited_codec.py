@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from fast_agent.errors import HistoryError
-from fast_agent.messages.content import Content, EmbeddedResource, ImageContent, TextContent
 from fast_agent.messages.delimited_codec import (
     MESSAGE_PART,
     delimited_places,
@@ -12,7 +11,15 @@ from fast_agent.messages.delimited_codec import (
     write_delimited_history,
 )
 from fast_agent.messages.history import HistoryDocument
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.message import (
+    Content,
+    EmbeddedResource,
+    ImageContent,
+    Message,
+    TextContent,
+    ToolCall,
+    ToolResult,
+)
 from fast_agent.text.source import Source
 
 

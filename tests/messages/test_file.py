@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.errors import HistoryError
-from fast_agent.messages.content import AudioContent, EmbeddedResource, ImageContent, TextContent
 from fast_agent.messages.file import (
     HistoryDocument,
     check_history_file,
@@ -20,9 +19,17 @@ from fast_agent.messages.file import (
     read_history,
     write_history,
 )
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.message import (
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    Message,
+    TextContent,
+    ToolCall,
+    ToolResult,
+)
 from fast_agent.messages.validity import check_validity
-from fast_agent.text.atomic_file import FileLock
+from fast_agent.text.safe_file import FileLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.errors import HistoryError
-from fast_agent.messages.content import (
+from fast_agent.messages.history import HistoryDocument
+from fast_agent.messages.json_message import read_json_history, write_json_history
+from fast_agent.messages.message import (
     AudioContent,
     EmbeddedResource,
     ImageContent,
+    Message,
     OpaqueContent,
     ResourceLink,
     TextContent,
+    ToolCall,
+    ToolResult,
 )
-from fast_agent.messages.history import HistoryDocument
-from fast_agent.messages.json_codec import read_json_history, write_json_history
-from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.text.source import Source
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.messages.content import EmbeddedResource, ImageContent, TextContent
 from fast_agent.messages.history import History
 from fast_agent.messages.long_results import (
     RESULTS,
@@ -13,7 +12,14 @@ from fast_agent.messages.long_results import (
     size_of,
     text_of_result,
 )
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.message import (
+    EmbeddedResource,
+    ImageContent,
+    Message,
+    TextContent,
+    ToolCall,
+    ToolResult,
+)
 
 NOTE_BYTES = 250
 

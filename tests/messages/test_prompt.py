@@ -6,7 +6,7 @@ import pytest
 
 from fast_agent import Media, Prompt
 from fast_agent.errors import HistoryError
-from fast_agent.messages.content import EmbeddedResource, ImageContent, TextContent
+from fast_agent.messages.message import EmbeddedResource, ImageContent, TextContent
 
 if TYPE_CHECKING:
     from pathlib import Path

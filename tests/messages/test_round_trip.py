@@ -11,15 +11,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fast_agent.errors import HistoryError
-from fast_agent.messages.content import (
-    AudioContent,
-    Content,
-    EmbeddedResource,
-    ImageContent,
-    OpaqueContent,
-    ResourceLink,
-    TextContent,
-)
 from fast_agent.messages.delimited_codec import (
     FILE_PART,
     MESSAGE_PART,
@@ -28,8 +19,19 @@ from fast_agent.messages.delimited_codec import (
 )
 from fast_agent.messages.file import read_history, write_history
 from fast_agent.messages.history import HistoryDocument
-from fast_agent.messages.json_codec import read_json_history, write_json_history
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.json_message import read_json_history, write_json_history
+from fast_agent.messages.message import (
+    AudioContent,
+    Content,
+    EmbeddedResource,
+    ImageContent,
+    Message,
+    OpaqueContent,
+    ResourceLink,
+    TextContent,
+    ToolCall,
+    ToolResult,
+)
 from fast_agent.text.source import Source
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from fast_agent.config.settings import NO_SETTINGS, LocalSettings, ProviderSetti
 from fast_agent.models import access
 from fast_agent.models.access import endpoint_of
 from fast_agent.models.check import (
+    Selection,
     check_aliases,
     check_model,
     check_selection,
     check_settings,
     model_probe,
 )
-from fast_agent.models.selection import Selection
 from fast_agent.models.spec import parse_model_spec
 
 KEYS = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "GOOGLE_API_KEY": "k"}

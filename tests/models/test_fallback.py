@@ -11,12 +11,11 @@ from tests.models.conftest import OpenAIWire as Wired
 from fast_agent.cards.load import load_cards
 from fast_agent.config.settings import NO_SETTINGS, ProviderSettings, Settings
 from fast_agent.errors import ContextError, ModelError
-from fast_agent.models.check import check_model
+from fast_agent.models.check import check_model, select_model
 from fast_agent.models.create import create_model
 from fast_agent.models.fallback import FallbackModel
 from fast_agent.models.model import Skipping, TextDelta, ThinkingDelta
 from fast_agent.models.offline.script import Fail, Say, Script, ScriptedModel, as_steps
-from fast_agent.models.selection import select_model
 from fast_agent.models.spec import parse_models
 
 if TYPE_CHECKING:

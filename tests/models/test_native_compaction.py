@@ -10,7 +10,7 @@ from tests.models.conftest import AnthropicWire, OpenAIWire, Reply
 from tests.models.providers.test_native import response_of
 
 from fast_agent import FastAgent, Recorder, Replayer, SessionStore, read_cassette
-from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.sessions.export import export_json
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from tests.models.conftest import StartWire
 from fast_agent.config.settings import ModelLimits, ProviderSettings, Settings
 from fast_agent.messages.message import Message
 from fast_agent.models.create import ModelFactory
-from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse
+from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse, Usage
 from fast_agent.models.rate_limits import LimitedModel, RateLimiter
-from fast_agent.models.usage import Usage
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import pytest
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.config.providers import PROVIDERS, Provider
 from fast_agent.config.settings import NO_SETTINGS, ProviderSettings, Settings
-from fast_agent.models.selection import FALLBACK_NOTICE, Selection, select_model
+from fast_agent.models.check import FALLBACK_NOTICE, Selection, select_model
 from fast_agent.models.spec import parse_model_spec
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.cards.request_params import NO_PARAMS, RequestParams
-from fast_agent.config.model_query import EFFORTS
-from fast_agent.config.providers import PROVIDERS
+from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
+from fast_agent.config.providers import EFFORTS, PROVIDERS
 from fast_agent.errors import ModelError
 from fast_agent.models.spec import (
     NO_OPTIONS,

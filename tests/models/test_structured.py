@@ -15,10 +15,10 @@ from tests.models.conftest import KEY, AnthropicWire, OpenAIWire
 from tests.models.schemas import BAD, GOOD, Schema
 
 from fast_agent.agents.output import JsonOutput, JsonSchema
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.message import Message
-from fast_agent.models.endpoint import Endpoint
+from fast_agent.models.access import Endpoint
 from fast_agent.models.model import ModelRequest, OutputSchema
 from fast_agent.models.providers.provider import NO_RETRIES, ProviderModel
 from fast_agent.models.providers.strict_schema import answer_form

@@ -18,8 +18,7 @@ from fast_agent.models.model import ModelRequest, TextDelta, ThinkingDelta
 from fast_agent.models.offline.models import PassthroughModel
 from fast_agent.models.offline.script import Say, ScriptedModel
 from fast_agent.models.step_model import StepModel, UnaskedModel
-from fast_agent.recording.cassette import CassetteWriter, Entry, Failure, read_cassette
-from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.cassette import CassetteWriter, Entry, Failure, Recorder, read_cassette
 from fast_agent.recording.replayer import Replayer, difference
 from fast_agent.steps.parts import Parts, StepRedactor, spread
 from fast_agent.steps.steps import Key, Kind, entered

@@ -8,8 +8,7 @@ import pytest
 from anyio import create_task_group
 
 from fast_agent.app import FastAgent
-from fast_agent.recording.cassette import read_cassette
-from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.cassette import Recorder, read_cassette
 from fast_agent.recording.replayer import Replayer
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from fast_agent.cards.agent_config import AgentConfig, McpConnect
 from fast_agent.cards.card import Card
 from fast_agent.config.settings import ProviderSettings, Settings
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.recording.cassette import read_cassette
-from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.cassette import Recorder, read_cassette
 from fast_agent.recording.replayer import Replayer
 from fast_agent.runtime.known_secrets import known_secrets
 from fast_agent.steps.parts import StepRedactor

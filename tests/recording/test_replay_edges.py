@@ -10,8 +10,7 @@ import pytest
 from tests.own_home import own_home
 
 from fast_agent.app import FastAgent
-from fast_agent.recording.cassette import read_cassette
-from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.cassette import Recorder, read_cassette
 from fast_agent.recording.replayer import Replayer
 from fast_agent.tools.human import HumanAnswer
 

@@ -9,8 +9,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from fast_agent.app import FastAgent
-from fast_agent.recording.cassette import read_cassette
-from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.cassette import Recorder, read_cassette
 from fast_agent.recording.replayer import Replayer
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fast_agent.agents.card_inputs import card_inputs
-from fast_agent.cards.card_load import Fetched
+from fast_agent.cards.card import Fetched
 from fast_agent.errors import CardError
+from fast_agent.prompt.named_file import card_inputs
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
 from fast_agent.registry.reload import Reloader

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.whole_file import write_whole
 
-from fast_agent.agents.card_inputs import card_inputs
-from fast_agent.cards.card_load import Fetched
+from fast_agent.cards.card import Fetched
+from fast_agent.prompt.named_file import card_inputs
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
 from fast_agent.registry.reload import Reload, Reloader

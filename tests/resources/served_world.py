@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.answer import Answer
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.changes import Change
-from fast_agent.resources.limits import Limits
 from fast_agent.resources.problem import NotFound, TooLarge, error_object
-from fast_agent.resources.provider import Addition, Document, ServedTool, ToolAnswer
-from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+from fast_agent.resources.provider import Addition, Answer, Document, ServedTool, ToolAnswer
+from fast_agent.resources.resource import Limits, Resource, ResourceContent, ResourceTemplate
 from fast_agent.resources.service import ResourceService, ServerInfo
+from fast_agent.resources.session import Change
 from fast_agent.resources.uri import Uri
 
 if TYPE_CHECKING:

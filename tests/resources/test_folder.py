@@ -10,8 +10,8 @@ from tests.patience import Rounds, wait_until
 
 from fast_agent.config.home import is_never_served
 from fast_agent.resources.folder import Folder
-from fast_agent.resources.limits import Limits
 from fast_agent.resources.problem import TooLarge
+from fast_agent.resources.resource import Limits
 from fast_agent.text.safe_file import RefusedFileError
 
 SECRET = b"secret"

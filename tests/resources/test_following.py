@@ -9,12 +9,11 @@ import pytest
 from tests.patience import PATIENCE, wait_until
 
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.changes import Change
 from fast_agent.resources.folder import Folder
-from fast_agent.resources.media_type import media_type
 from fast_agent.resources.problem import NotFound, Unavailable
-from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate, media_type
 from fast_agent.resources.service import ResourceService, ServerInfo
+from fast_agent.resources.session import Change
 from fast_agent.resources.uri import Uri
 from fast_agent.text.safe_file import RefusedFileError
 

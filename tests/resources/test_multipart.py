@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fast_agent.resources.limits import Limits
 from fast_agent.resources.multipart import Part, compose, http_date
 from fast_agent.resources.problem import TooLarge
+from fast_agent.resources.resource import Limits
 from fast_agent.resources.uri import Uri
 
 BODY = (

@@ -6,10 +6,15 @@ from base64 import b64decode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.resources.answer import EMPTY, Answer
-from fast_agent.resources.limits import estimate
-from fast_agent.resources.media_type import is_textual, media_type
-from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+from fast_agent.resources.provider import EMPTY, Answer
+from fast_agent.resources.resource import (
+    Resource,
+    ResourceContent,
+    ResourceTemplate,
+    estimate,
+    is_textual,
+    media_type,
+)
 from fast_agent.resources.uri import Uri
 from fast_agent.rpc.message import encode
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.limits import Limits
 from fast_agent.resources.problem import error_object
+from fast_agent.resources.resource import Limits
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue

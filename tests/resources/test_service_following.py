@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.changes import Change
-from fast_agent.resources.limits import Limits
+from fast_agent.resources.resource import Limits
+from fast_agent.resources.session import Change
 from fast_agent.rpc.message import encode
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import pytest
 from tests.whole_file import write_whole
 
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.limits import Limits
+from fast_agent.resources.resource import Limits
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.skill.provider import SkillProvider
 from fast_agent.resources.stdio import MAX_BATCH, StdioServer
-from fast_agent.rpc.lines import MAX_LINE_BYTES, Lines
+from fast_agent.rpc.message import MAX_LINE_BYTES, Lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

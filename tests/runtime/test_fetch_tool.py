@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import ToolCall
+from fast_agent.messages.message import TextContent, ToolCall
 from fast_agent.runtime import fetch_tool
 from fast_agent.runtime.fetch_tool import FetchTool
 from fast_agent.tools.permission import HumanPermission

@@ -8,12 +8,17 @@ import pytest
 from tests.sessions.session_world import store_in
 
 from fast_agent.agents.events import Event, ToolStarted
-from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.agents.runtime_options import RuntimeOptions
-from fast_agent.cards.agent_config import AgentConfig, CardType, ChildHistory
+from fast_agent.cards.agent_config import (
+    AgentConfig,
+    CardType,
+    ChildHistory,
+    RequestParams,
+    UsageLimits,
+)
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
-from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.config.settings import (
     McpSettings,
     ServerSettings,

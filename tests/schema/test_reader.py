@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.cards.collector import DiagnosticCollector
-from fast_agent.cards.document import CardDocument, read_yaml
-from fast_agent.config.layer import EnvironmentLayer
-from fast_agent.config.reading import LayerReader
+from fast_agent.cards.document import CardDocument, DiagnosticCollector, read_yaml
+from fast_agent.config.layer import EnvironmentLayer, LayerReader
 from fast_agent.schema.explanation import INVALID, Variable
 from fast_agent.schema.kinds import (
     AnyMapping,

@@ -11,14 +11,14 @@ from functools import partial
 import anyio
 
 from fast_agent.app import FastAgent
-from fast_agent.serve import agent_drain
+from fast_agent.serve import agent_generation
 from fast_agent.serve.agent_serving import ServeOptions, serve
 from fast_agent.serve.http_access import HttpSettings
 
 
 def main(cards: str, seconds: str, *rest: str) -> None:
     # However slow the machine is, calls that are called off can end.
-    setattr(agent_drain, "CANCEL_GRACE_SECONDS", 60.0)  # noqa: B010
+    setattr(agent_generation, "CANCEL_GRACE_SECONDS", 60.0)  # noqa: B010
     program = FastAgent("impatient", ignore_config=True)
     program.load_agents(cards)
     options = ServeOptions(

@@ -11,7 +11,7 @@ from mcp.client import Client
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from fast_agent.rpc.lines import Lines
+from fast_agent.rpc.message import Lines
 from fast_agent.serve.agent_serving import StdioEdge
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from fast_agent.serve import agent_drain
-from fast_agent.serve.agent_drain import CANCEL_GRACE_SECONDS, Drain
+from fast_agent.serve import agent_generation
+from fast_agent.serve.agent_generation import CANCEL_GRACE_SECONDS, Drain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +87,7 @@ async def test_calls_that_take_too_long_are_called_off_once() -> None:
 async def test_calls_that_do_not_end_though_called_off_hold_nothing_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(agent_drain, "CANCEL_GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(agent_generation, "CANCEL_GRACE_SECONDS", 0.1)
     calls = Calls(1, stubborn=True)
     assert await ends(calls.drain(0.0)) == 0.1
     assert (calls.called_off, calls.running) == (1, 1)

@@ -11,10 +11,10 @@ import pytest
 from anyio import to_thread
 
 from fast_agent.rpc.message import NOTHING
-from fast_agent.serve.notification_queue import NotificationQueue
+from fast_agent.serve.resource_server import NotificationQueue
 
 if TYPE_CHECKING:
-    from fast_agent.serve.notification_queue import Notification
+    from fast_agent.serve.resource_server import Notification
 
 
 @pytest.mark.anyio

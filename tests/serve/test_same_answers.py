@@ -22,7 +22,7 @@ from tests.serve.in_process import client_of
 
 from fast_agent.resources.roots import ResourceRoots
 from fast_agent.resources.stdio import StdioServer
-from fast_agent.rpc.lines import Lines
+from fast_agent.rpc.message import Lines
 from fast_agent.serve.agent_serving import StdioEdge
 from fast_agent.serve.resource_server import ResourceServer
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING
 
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
 from fast_agent.sessions.event import MessageAdded, ToolAnswered, TurnBegan, TurnEnded
 from fast_agent.sessions.sqlite.log import SqliteLog
 from fast_agent.sessions.store import SessionStore

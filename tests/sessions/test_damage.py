@@ -32,19 +32,19 @@ from fast_agent.sessions.event import (
     HistoryExtended,
     HistoryReplaced,
     MessageAdded,
+    Row,
     ToolAnswered,
     TurnEnded,
 )
 from fast_agent.sessions.integrity import chained_sum, is_chained, is_whole, summed
-from fast_agent.sessions.row import Row
 from fast_agent.sessions.sqlite.files import DIRECTORY
 from fast_agent.sessions.sqlite.schema import STEPS, version_of
-from fast_agent.sessions.turn_record import INTERRUPTED
+from fast_agent.sessions.state import INTERRUPTED
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.sessions.row import Logged
+    from fast_agent.sessions.event import Logged
     from fast_agent.sessions.session import Session
     from fast_agent.sessions.store import SessionStore
 

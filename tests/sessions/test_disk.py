@@ -16,9 +16,8 @@ from fast_agent.errors import SessionError
 from fast_agent.messages.validity import check_validity
 from fast_agent.sessions.sqlite.files import DIRECTORY
 from fast_agent.sessions.sqlite.log import SqliteLog
-from fast_agent.sessions.state import state_of
+from fast_agent.sessions.state import INTERRUPTED, state_of
 from fast_agent.sessions.store import SessionStore
-from fast_agent.sessions.turn_record import INTERRUPTED
 
 if TYPE_CHECKING:
     from pathlib import Path

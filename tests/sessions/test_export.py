@@ -8,7 +8,7 @@ import pytest
 from tests.sessions.session_world import plain_turn, store_in, tool_turn, write
 
 from fast_agent.errors import SessionError
-from fast_agent.messages.json_codec import read_json_history
+from fast_agent.messages.json_message import read_json_history
 from fast_agent.sessions.export import agent_of, export_json, export_markdown
 from fast_agent.text.source import Source
 

@@ -14,7 +14,7 @@ from tests.sessions.session_world import sqlite_log, store_in, texts
 from tests.workflows.scripted_world import World
 
 from fast_agent.agents.events import ModelAnswered, ToolFinished, TurnFinished, TurnStarted
-from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.errors import RunError, SessionError
 from fast_agent.messages.message import Message

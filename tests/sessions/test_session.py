@@ -43,8 +43,7 @@ from fast_agent.sessions.message_text import (
     store_result,
     usual_message,
 )
-from fast_agent.sessions.state import SessionState
-from fast_agent.sessions.turn_record import INTERRUPTED, LOST
+from fast_agent.sessions.state import INTERRUPTED, LOST, SessionState
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from fast_agent.sessions.row import MESSAGE, RESULT, TURN
+from fast_agent.sessions.event import MESSAGE, RESULT, TURN
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.text.atomic_file import write_atomic
+from fast_agent.text.safe_file import write_atomic
 
 if TYPE_CHECKING:
     from pathlib import Path

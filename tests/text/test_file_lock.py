@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from fast_agent.text.atomic_file import FileLock
+from fast_agent.text.safe_file import FileLock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def test_one_holds_it_and_the_next_gets_it_when_it_is_given_back(tmp_path: Path)
 
 def test_the_end_of_a_process_gives_it_back(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib\nfrom fast_agent.text.atomic_file import FileLock\n"
+        "import sys, pathlib\nfrom fast_agent.text.safe_file import FileLock\n"
         "assert FileLock(pathlib.Path(sys.argv[1])).take()\n"
     )
     child = subprocess.Popen([sys.executable, "-c", code, tmp_path / "lock"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fast_agent.cards.agent_config import AgentConfig
-from fast_agent.tools.filter import ServerFilter, allows
+from fast_agent.tools.toolbox import ServerFilter, allows
 
 
 @pytest.mark.spec("CARD-63", "CARD-64")

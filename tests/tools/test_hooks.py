@@ -8,9 +8,8 @@ import mcp.types
 import pytest
 
 from fast_agent.errors import RunError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.usage import Usage
+from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
+from fast_agent.models.model import Usage
 from fast_agent.tools.functions.function import FunctionTool, ToolOptions, tool
 from fast_agent.tools.hooks import (
     Hook,

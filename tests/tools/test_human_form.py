@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fast_agent.errors import ToolError
-from fast_agent.tools.human_form import form_fields, schema_problem
+from fast_agent.tools.human import form_fields, schema_problem
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.messages.content import ImageContent, TextContent
-from fast_agent.messages.message import ToolCall, ToolResult
+from fast_agent.messages.message import ImageContent, TextContent, ToolCall, ToolResult
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.changes import Change
 from fast_agent.resources.internal.provider import InternalProvider
 from fast_agent.resources.problem import Ambiguous, NotFound
 from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+from fast_agent.resources.session import Change
 from fast_agent.resources.uri import Uri
 from fast_agent.tools.resource_tools import DEFAULT_CHARACTERS, PAGE, DocumentLookup
 

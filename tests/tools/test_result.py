@@ -11,12 +11,17 @@ import pytest
 from pydantic import BaseModel
 
 from fast_agent.errors import ToolError
-from fast_agent.messages.content import EmbeddedResource, ImageContent, ResourceLink, TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import (
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    ToolResult,
+)
 from fast_agent.tools.result import error_result, result_of, said
 
 if TYPE_CHECKING:
-    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Content
     from fast_agent.text.json_value import JsonValue
 
 PNG = b"\x89PNG\r\n\x1a\n rest"

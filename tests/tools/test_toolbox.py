@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import ToolCall, ToolResult
+from fast_agent.messages.message import TextContent, ToolCall, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.tools.toolbox import Toolbox, ToolTable
 

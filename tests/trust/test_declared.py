@@ -10,8 +10,8 @@ import pytest
 from fast_agent.cards.fields import FIELDS, Field
 from fast_agent.config.case_fields import CASE_FILE
 from fast_agent.config.fields import SETTINGS
-from fast_agent.config.guide import GUIDE
-from fast_agent.config.model_query import QUERY_KEYS
+from fast_agent.config.providers import QUERY_KEYS
+from fast_agent.config.settings import GUIDE
 from fast_agent.resources.skill.frontmatter import FIELDS as FRONTMATTER
 from fast_agent.resources.skill.frontmatter import SKILL_FIELDS
 from fast_agent.schema.kinds import (

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from tests.workflows.scripted_world import World
 
 from fast_agent.agents.events import ToolStarted
-from fast_agent.cards.agent_config import AgentConfig, McpConnect
+from fast_agent.cards.agent_config import AgentConfig, McpConnect, RequestParams, UsageLimits
 from fast_agent.cards.card import Card
-from fast_agent.cards.request_params import RequestParams, UsageLimits
 from fast_agent.config.settings import McpSettings, ServerSettings, Settings
 from fast_agent.errors import FastAgentError
 from fast_agent.models.offline.script import Call, Say, Together

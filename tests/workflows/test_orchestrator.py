@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from tests.patience import pass_seconds
 from tests.workflows.scripted_world import World, agent, agents, card
 
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError, RunError
-from fast_agent.messages.content import ImageContent, TextContent
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import ImageContent, Message, TextContent
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.offline.script import Call, Delay, Fail, Say
 

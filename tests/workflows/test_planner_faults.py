@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workflows.scripted_world import World, agents, card
 
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import FastAgentError, LimitError, ModelError
 from fast_agent.messages.validity import check_validity
 from fast_agent.models.offline.script import Fail, Say

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.workflows.scripted_world import World, agent, card
 
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import LimitError
 from fast_agent.workflows.plan import MAX_TASKS, Step, Task
 from fast_agent.workflows.planning import ALL_TOGETHER, LONGEST, Progress, Result

@@ -9,7 +9,7 @@ import pytest
 from tests.workflows.scripted_world import World, agent, agents, card
 
 from fast_agent.agents.output import JsonOutput
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.config.settings import McpSettings, ServerSettings, Settings
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.errors import RunError
-from fast_agent.workflows.settled import settled, together
+from fast_agent.workflows.workflow_turn import settled, together
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from tests.workflows.scripted_world import World, agent, agents, card
 from fast_agent import FastAgent
 from fast_agent.agents.events import ModelAnswered, TurnFinished, TurnStarted, WorkflowAdvanced
 from fast_agent.agents.turn_context import TurnContext
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.config.settings import Settings
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fast_agent.workflows.workflow_line import workflow_line
+from fast_agent.agents.events import workflow_line
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,24 @@
-"""Client tools: files read and written through the client as its editor shows them, terminals."""
+"""Client tools: files read and written through the client as its editor shows them, terminals.
+
+Which of them a client offers, it says when it connects.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import anyio
 
+from fast_agent.acp.params import child
 from fast_agent.acp.updates import call_id
 from fast_agent.errors import ToolError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.rpc.message import RemoteError
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.files.file_tools import FileTool
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.shell.shell import DEFAULT_LIMITS, ShellTool
@@ -22,7 +27,6 @@ from fast_agent.tools.tool import ToolArguments, object_schema
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-    from fast_agent.acp.client_side import ClientSide
     from fast_agent.acp.updates import Updates
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.message import ToolCall
@@ -30,11 +34,41 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 
+
+@frozen(kw_only=True)
+class ClientSide:
+    """What a client offers; what it does not speak of, it does not offer.
+
+    Args:
+        reads_files: Its text files may be read.
+        writes_files: They may be written.
+        terminal: Whether commands may run in a terminal of the client.
+        forms: It asks the person with forms.
+        links: It shows the person addresses to open.
+    """
+
+    reads_files: bool = False
+    writes_files: bool = False
+    terminal: bool = False
+    forms: bool = False
+    links: bool = False
+
+
+def read_client_side(capabilities: JsonObject) -> ClientSide:
+    """Read the capabilities a client declares."""
+    files, asking = child(capabilities, "fs"), child(capabilities, "elicitation")
+    return ClientSide(
+        reads_files=files.get("readTextFile") is True,
+        writes_files=files.get("writeTextFile") is True,
+        terminal=capabilities.get("terminal") is True,
+        forms=isinstance(asking.get("form"), Mapping),
+        links=isinstance(asking.get("url"), Mapping),
+    )
+
+
 MAX_CHARACTERS: Final = 200_000
 """Most characters of one file a model is given at once."""
-
 _PATH = ("string", "the file, absolute or relative to the working directory")
-
 _READ = ToolSpec(
     "read_text_file",
     "Read a text file as the editor has it, with changes that are not saved yet.",

@@ -1,4 +1,8 @@
-"""Live session: one conversation of a client, with its own agents."""
+"""Live session: one conversation of a client, with its own agents and the modes to choose them by.
+
+Modes are the agents a person may talk to. They are also offered as a configuration option, which a
+later protocol has instead of modes and whose choices may change while a session is open.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,87 @@ from typing import TYPE_CHECKING, Final
 
 import anyio
 
-from fast_agent.acp.modes import modes, names, options
-from fast_agent.acp.params import INVALID_PARAMS, INVALID_REQUEST, RequestError, refused
+from fast_agent.acp.params import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    RequestError,
+    read_prompt,
+    refused,
+)
 from fast_agent.acp.project_approval import refusal_text
-from fast_agent.acp.prompt_content import read_prompt
-from fast_agent.commands.command import Command
+from fast_agent.commands.command import Command, failure
 from fast_agent.commands.table import COMMANDS, is_command, run_command
-from fast_agent.commands.wording import failure
 from fast_agent.errors import FastAgentError, RunError, TrustError
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from fast_agent.acp.project_approval import ProjectApproval
     from fast_agent.acp.updates import Updates
+    from fast_agent.agent_app import AgentApp
     from fast_agent.agents.turn_context import TurnResult
+    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.commands.command import CommandResult
     from fast_agent.commands.controller import ConversationController
     from fast_agent.messages.message import Message
     from fast_agent.resources.skill_client.entry import SkillCall, SkillEntry
     from fast_agent.rpc.peer import Work
     from fast_agent.text.json_value import JsonObject, JsonValue
+
+    Waiting = Mapping[str, AgentConfig]
+
+OPTION: Final = "agent"
+"""The id of the configuration option."""
+_MARK: Final = "needs approval"
+
+
+def modes(app: AgentApp, current: str, waiting: Waiting) -> JsonObject:
+    """Return the agents as modes.
+
+    Args:
+        app: Those that may act.
+        current: The one that is talked to.
+        waiting: Those that were found, and act once the person approved them.
+    """
+    listed: list[JsonValue] = [*_described("id", app, waiting)]
+    return {"currentModeId": current, "availableModes": listed}
+
+
+def options(app: AgentApp, current: str, waiting: Waiting) -> list[JsonValue]:
+    """Return the agents as the choices of a configuration option; see `modes`."""
+    listed: list[JsonValue] = [*_described("value", app, waiting)]
+    option: JsonObject = {
+        "id": OPTION,
+        "name": "Agent",
+        "description": "the agent that is talked to",
+        "category": "mode",
+        "type": "select",
+        "currentValue": current,
+        "options": listed,
+    }
+    return [option]
+
+
+def names(app: AgentApp, waiting: Waiting) -> list[str]:
+    """Name the agents that can be chosen."""
+    able = app.agent_names()
+    return [*able, *(name for name in waiting if name not in able)]
+
+
+def _described(key: str, app: AgentApp, waiting: Waiting) -> Iterator[JsonObject]:
+    able = app.agent_names()
+    for name in names(app, waiting):
+        is_able = name in able and name not in waiting
+        config = waiting[name] if name in waiting else app.load_set.cards[name].config
+        described: dict[str, JsonValue] = {key: name, "name": name}
+        if not is_able:
+            described["name"] = f"{name} ({_MARK})"
+        if config.description:
+            described["description"] = config.description
+        yield described
+
 
 STOP_REASONS: Final[Mapping[str, str]] = {
     "maxTokens": "max_tokens",

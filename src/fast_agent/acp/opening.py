@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskStatus
 
-    from fast_agent.acp.client_side import ClientSide
+    from fast_agent.acp.client_tools import ClientSide
     from fast_agent.acp.live_session import LiveSession
     from fast_agent.acp.project_approval import ProjectApproval
     from fast_agent.acp.remembered import RememberedPermissions
@@ -274,7 +274,7 @@ class SessionOpening:
         approval: ProjectApproval,
         note: Callable[[str], None],
     ) -> ConversationController:
-        from fast_agent.acp.modes import names
+        from fast_agent.acp.live_session import names
         from fast_agent.commands.controller import ConversationController
 
         last = None if session is None else session.last_agent

@@ -16,14 +16,12 @@ import anyio
 from anyio.to_thread import run_sync
 
 from fast_agent.acp.client_tools import file_diff
-from fast_agent.acp.prompt_content import text_block
-from fast_agent.acp.tool_view import locations, one_line, tool_kind, tool_title
-from fast_agent.acp.updates import call_id
+from fast_agent.acp.params import text_block
+from fast_agent.acp.updates import call_id, locations, one_line, tool_kind, tool_title
 from fast_agent.errors import ToolError
 from fast_agent.rpc.message import RemoteError
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.human import HumanAnswer, HumanRequest, asker, named
-from fast_agent.tools.human_form import form_fields
+from fast_agent.tools.human import HumanAnswer, HumanRequest, asker, form_fields, named
 from fast_agent.tools.permission import WRITES_FILES
 from fast_agent.trust.address import address_of
 
@@ -31,15 +29,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
-    from fast_agent.acp.client_side import ClientSide
-    from fast_agent.acp.client_tools import ClientFiles
+    from fast_agent.acp.client_tools import ClientFiles, ClientSide
     from fast_agent.acp.remembered import RememberedPermissions, Verdict
     from fast_agent.acp.updates import Updates
     from fast_agent.rpc.peer import Peer
     from fast_agent.runtime.protected_files import ProtectedFiles
     from fast_agent.text.json_value import JsonObject, JsonValue
-    from fast_agent.tools.human import Origins
-    from fast_agent.tools.human_form import FormField
+    from fast_agent.tools.human import FormField, Origins
     from fast_agent.tools.permission import PermissionRequest
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from anyio.to_thread import run_sync
 
+from fast_agent.acp.params import text_block
 from fast_agent.acp.permission import chosen_option
-from fast_agent.acp.prompt_content import text_block
-from fast_agent.commands.wording import fenced
+from fast_agent.commands.command import fenced
 from fast_agent.errors import CardError
 from fast_agent.rpc.message import RemoteError
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from anyio.to_thread import run_sync
 
-from fast_agent.acp.client_side import ClientSide, read_client_side
+from fast_agent.acp.client_tools import ClientSide, read_client_side
 from fast_agent.acp.params import (
     CANCELLED,
     INVALID_PARAMS,
@@ -33,10 +33,10 @@ from fast_agent.acp.params import (
     texts,
     wrong,
 )
-from fast_agent.acp.restart_state import RestartState
+from fast_agent.acp.remembered import RestartState
 from fast_agent.errors import ConfigError, FastAgentError, RunError, SessionError
 from fast_agent.mcp.server import HttpTarget, ServerSpec, StdioTarget, checked_url, unique_name
-from fast_agent.rpc.lines import take_stdio
+from fast_agent.rpc.message import take_stdio
 from fast_agent.rpc.peer import Peer
 from fast_agent.trust.programs import is_launcher
 from fast_agent.version import __version__
@@ -301,7 +301,7 @@ class AcpServer:
         return {}
 
     async def _set_option(self, params: JsonObject) -> JsonObject:
-        from fast_agent.acp.modes import OPTION
+        from fast_agent.acp.live_session import OPTION
 
         session, option = self._session(params), text(params, "configId")
         if option != OPTION:
@@ -460,7 +460,7 @@ def serve_stdio(
     own_input, own_output = take_stdio()
     left = anyio.run(partial(serve, opening, own_input, own_output, watch=watch, handover=handover))
     if left is not None:
-        from fast_agent.commands.restart import restart
+        from fast_agent.commands.controller import restart
 
         sys.stdout.flush()
         os.dup2(own_input, 0)

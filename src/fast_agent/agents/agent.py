@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from fast_agent.agents.steering import SteeringMessage
     from fast_agent.agents.turn_context import TurnContext, TurnResult
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.messages.content import Content
     from fast_agent.messages.history import History
-    from fast_agent.messages.message import ToolResult
-    from fast_agent.models.model import ToolSpec
-    from fast_agent.models.usage import Usage
+    from fast_agent.messages.message import Content, ToolResult
+    from fast_agent.models.model import ToolSpec, Usage
     from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.sessions.journal import Journal
     from fast_agent.text.json_value import JsonObject, JsonValue

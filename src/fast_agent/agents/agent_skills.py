@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from fast_agent.agents.agent_servers import AgentServers
+    from fast_agent.agents.offered_tools import AgentServers
     from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.agents.turn_context import Fork
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.placeholder import Template
     from fast_agent.config.settings import SkillsSettings
-    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Content
     from fast_agent.resources.skill_client.catalog import SkillCatalog
     from fast_agent.resources.skill_client.entry import SkillCall, SkillEntry
     from fast_agent.resources.skill_client.local import LocalSkills
     from fast_agent.resources.skill_client.source import NamedSkill, SkillSource
-    from fast_agent.tools.skills.permits import SkillPermits
+    from fast_agent.tools.allowed_calls import SkillPermits
     from fast_agent.tools.skills.tools import SkillTools
     from fast_agent.tools.tool import Tool, ToolContext
 
@@ -97,7 +97,7 @@ class AgentSkills:
     def permits(self) -> SkillPermits | None:
         """What loaded skills allow without a question; None if none can allow anything."""
         if self._permits is None and (self._permitting or self._judge is not None):
-            from fast_agent.tools.skills.permits import SkillPermits
+            from fast_agent.tools.allowed_calls import SkillPermits
 
             self._permits = SkillPermits()
         return self._permits

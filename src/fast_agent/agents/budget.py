@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fast_agent.cards.request_params import UsageLimits
+from fast_agent.cards.agent_config import UsageLimits
 from fast_agent.errors import LimitError
-from fast_agent.models.usage import Usage
+from fast_agent.models.model import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

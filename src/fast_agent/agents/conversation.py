@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.child_call_batch import ChildCallBatch
+    from fast_agent.agents.tool_calls import ChildCallBatch
     from fast_agent.agents.turn_context import SharedConversation, TurnContext
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.sessions.journal import Journal
 
     MakeShared = Callable[[str, TurnContext], Agent]

@@ -11,8 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.cards.agent_config import NO_OVERRIDES
-from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.cards.agent_config import NO_OVERRIDES, NO_PARAMS, RequestParams
 from fast_agent.prompt.instruction import host_platform, python_version
 from fast_agent.steps.steps import NULL_STEPS, here
 from fast_agent.text.frozen import frozen
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.events import Listener
     from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
-    from fast_agent.cards.card_load import CardLoad
+    from fast_agent.cards.card import CardLoad
+    from fast_agent.mcp.client_side import SamplingApproval
     from fast_agent.mcp.oauth.authorization import Authorizations
-    from fast_agent.mcp.sampling import SamplingApproval
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.resources.provider import Provider
-    from fast_agent.resources.skill.options import SkillJudge
+    from fast_agent.resources.skill.files import SkillJudge
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import Journal
     from fast_agent.steps.steps import Steps

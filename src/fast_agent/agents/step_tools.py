@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.messages.message import ToolCall
-    from fast_agent.models.model import ToolSpec
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import ToolSpec, Usage
     from fast_agent.steps.steps import Place
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.skills.tools import OfferedSkills

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Final
 from anyio import CancelScope
 
 from fast_agent.agents.budget import Budget
-from fast_agent.agents.child_call_batch import ChildCallBatch
 from fast_agent.agents.events import (
     ModelAnswered,
     ModelRequested,
@@ -30,7 +29,7 @@ from fast_agent.agents.events import (
     ThinkingStreamed,
 )
 from fast_agent.agents.output import correction
-from fast_agent.agents.tool_calls import ToolCalls
+from fast_agent.agents.tool_calls import ChildCallBatch, ToolCalls
 from fast_agent.agents.turn_context import MAX_WITHOUT_TOOLS
 from fast_agent.config.bounds import FULL_START_SHARE, MAX_ITERATIONS, TOKEN_CHARACTERS
 from fast_agent.errors import (
@@ -44,9 +43,8 @@ from fast_agent.errors import (
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import Message
 from fast_agent.messages.validity import error_result
-from fast_agent.models.model import ModelRequest, TextDelta, compacts
+from fast_agent.models.model import ContextUse, ModelRequest, TextDelta, compacts
 from fast_agent.models.step_model import usage_to_json
-from fast_agent.models.usage import ContextUse
 from fast_agent.steps.steps import Codec, Step, deadline, here
 from fast_agent.tools.result import SKILL_MODEL
 

@@ -18,20 +18,18 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Listener
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.steering import Steering
-    from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.cards.request_params import RequestParams
+    from fast_agent.cards.agent_config import AgentConfig, RequestParams
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import Message
-    from fast_agent.models.model import Model
-    from fast_agent.models.usage import ContextUse, Usage
+    from fast_agent.models.model import ContextUse, Model, Usage
     from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.sessions.cumulative import CumulativeTranscript
     from fast_agent.sessions.journal import Journal
     from fast_agent.steps.steps import Place, Steps
     from fast_agent.text.json_value import JsonObject
+    from fast_agent.tools.allowed_calls import SkillPermits
     from fast_agent.tools.hooks import TurnHooks
     from fast_agent.tools.human import Human
-    from fast_agent.tools.skills.permits import SkillPermits
     from fast_agent.tools.toolbox import ToolTable
 
 MAX_WITHOUT_TOOLS: Final = 3

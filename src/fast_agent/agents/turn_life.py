@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.turn_context import TurnContext
     from fast_agent.messages.history import History
     from fast_agent.messages.message import StopReason, ToolResult
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonObject
 
 log = getLogger(__name__)

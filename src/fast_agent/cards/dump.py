@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, cast
 
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card_files import is_configuration, is_skill
-from fast_agent.cards.collector import DiagnosticCollector
 from fast_agent.cards.directory_writer import (
     DumpProblem,
     file_stem,
@@ -20,7 +19,7 @@ from fast_agent.cards.directory_writer import (
     refuse,
     write_directory,
 )
-from fast_agent.cards.document import read_markdown, read_yaml
+from fast_agent.cards.document import DiagnosticCollector, read_markdown, read_yaml
 from fast_agent.cards.fields import FIELD_NAMED, FIELDS_OF
 from fast_agent.cards.validate import Origin, check_body, validate_card
 from fast_agent.diagnostics import rules

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import CardError, os_reason
-from fast_agent.text.atomic_file import leads_away, write_atomic
 from fast_agent.text.frozen import frozen
+from fast_agent.text.safe_file import leads_away, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

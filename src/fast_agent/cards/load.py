@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from fast_agent.cards.card import Card
+from fast_agent.cards.card import Card, CardLoad, Fetched, FileLoad, Skipped
 from fast_agent.cards.card_files import (
     CARD_KEY,
     CARD_SUFFIXES,
@@ -22,7 +22,6 @@ from fast_agent.cards.card_files import (
     other_entries,
     stem,
 )
-from fast_agent.cards.card_load import CardLoad, Fetched, FileLoad, Skipped
 from fast_agent.cards.document import Reading, read_markdown, read_yaml
 from fast_agent.cards.fields import FIELD_NAMED
 from fast_agent.cards.peer_fields import PEER_FIELDS

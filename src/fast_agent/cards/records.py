@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from fast_agent.cards.agent_config import HISTORIES, ChildHistory, Compaction, McpConnect
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import (
+    HISTORIES,
+    ChildHistory,
+    Compaction,
+    McpConnect,
+    RequestParams,
+    UsageLimits,
+)
 from fast_agent.schema.kinds import (
     AnyMapping,
     AnyOf,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
-from fast_agent.schema.json_schema import DIALECT, kind_schema, nullable
+from fast_agent.schema.kinds import DIALECT, kind_schema, nullable
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import CardType

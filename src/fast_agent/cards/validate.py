@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from fast_agent.cards.agent_config import AgentConfig, McpConnect
 from fast_agent.cards.card import Card
-from fast_agent.cards.collector import DiagnosticCollector
+from fast_agent.cards.document import DiagnosticCollector
 from fast_agent.cards.fields import (
     CARD_TYPES,
     FIELD_NAMED,

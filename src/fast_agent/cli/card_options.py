@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.agent_config import FileAccess
-    from fast_agent.cli.report import ErrorCollector
+    from fast_agent.cli.output import ErrorCollector
 
 
 @frozen(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fast_agent.cli.report import report_left_out
+from fast_agent.cli.output import report_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

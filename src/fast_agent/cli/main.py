@@ -147,12 +147,12 @@ def _run(given: list[str]) -> None:
 
         cli.main(args=given or ["--help"], prog_name="fast-agent")
     except FastAgentError as error:
-        from fast_agent.cli.report import report_error
+        from fast_agent.cli.output import report_error
 
         report_error(error)
         sys.exit(error.status)
     except OSError as error:
-        from fast_agent.cli.report import report_system_error
+        from fast_agent.cli.output import report_system_error
 
         report_system_error(error)
         sys.exit(1)

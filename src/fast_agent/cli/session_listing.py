@@ -55,7 +55,7 @@ def turns_json(summary: SessionSummary, state: SessionState) -> str:
 
 
 def _usage(state: SessionState) -> dict[str, int]:
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
 
     return asdict(Usage(*state.used))
 

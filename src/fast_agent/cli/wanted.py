@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fast_agent.cli.report import report_diagnostics, report_note
+from fast_agent.cli.output import report_diagnostics, report_note
 from fast_agent.errors import ConfigError, ModelError
 from fast_agent.text.suggestion import closest, did_you_mean
 

@@ -12,10 +12,18 @@ from fast_agent.agents.history.compaction import filling, parts_of
 from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.placeholder import parse_template
-from fast_agent.commands.arguments import named_path
-from fast_agent.commands.command import Command, CommandResult, Option, Word
-from fast_agent.commands.session_usage import SessionUsage, counted, usage_lines
-from fast_agent.commands.wording import fenced, listed, many, short
+from fast_agent.commands.command import (
+    Command,
+    CommandResult,
+    Option,
+    Word,
+    fenced,
+    listed,
+    many,
+    named_path,
+    short,
+)
+from fast_agent.commands.session_commands import SessionUsage, counted, usage_lines
 from fast_agent.diagnostics.render_human import render_human
 from fast_agent.errors import RunError
 from fast_agent.text.suggestion import closest, did_you_mean

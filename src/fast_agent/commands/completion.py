@@ -15,10 +15,8 @@ import anyio
 
 from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.card_files import CARD_SUFFIXES
-from fast_agent.commands.arguments import next_token
-from fast_agent.commands.command import Command
+from fast_agent.commands.command import Command, next_token, short
 from fast_agent.commands.table import COMMANDS, help_topics
-from fast_agent.commands.wording import short
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.tui import TUI, ThemeName
 from fast_agent.errors import FastAgentError
@@ -28,8 +26,7 @@ from fast_agent.text.suggestion import is_subsequence
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fast_agent.commands.arguments import Token
-    from fast_agent.commands.command import WordKind
+    from fast_agent.commands.command import Token, WordKind
     from fast_agent.commands.controller import ConversationController
     from fast_agent.mcp.offers import ServerOffers, ServerResources
     from fast_agent.sessions.facts import SessionSummary

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.commands.arguments import named_path
-from fast_agent.commands.command import Command, CommandResult, Option, Word
-from fast_agent.commands.wording import listed, short
+from fast_agent.commands.command import (
+    Command,
+    CommandResult,
+    Option,
+    Word,
+    listed,
+    named_path,
+    short,
+)
 from fast_agent.errors import RunError
 
 if TYPE_CHECKING:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from fast_agent.agents.history.compaction import size_of_tools
-from fast_agent.commands.command import Ask, Command, CommandResult, Word
-from fast_agent.commands.wording import fenced, listed, many, short
+from fast_agent.commands.command import (
+    Ask,
+    Command,
+    CommandResult,
+    Word,
+    fenced,
+    listed,
+    many,
+    short,
+)
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.text.suggestion import closest, did_you_mean

@@ -6,12 +6,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from fast_agent.commands.agent_commands import AGENT_COMMANDS, CARD_COMMANDS
-from fast_agent.commands.arguments import parse_arguments
-from fast_agent.commands.command import Ask, Command, CommandResult, Word
+from fast_agent.commands.command import (
+    Ask,
+    Command,
+    CommandResult,
+    Word,
+    failure,
+    listed,
+    parse_arguments,
+)
 from fast_agent.commands.history_commands import HISTORY_COMMANDS
 from fast_agent.commands.offer_commands import OFFER_COMMANDS
 from fast_agent.commands.session_commands import SESSION
-from fast_agent.commands.wording import failure, listed
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.text.suggestion import closest, did_you_mean
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, get_args
 
 from fast_agent.cards.records import COMPACTION, COUNT, REQUEST_PARAMS
-from fast_agent.config.guide import GUIDE
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import (
+    GUIDE,
     ForeignTools,
     LocalSettings,
     ModelLimits,
@@ -500,7 +500,7 @@ def config_schema() -> JsonObject:
     Returns:
         The schema, complete in itself; secrets files have the same one.
     """
-    from fast_agent.schema.json_schema import DIALECT, kind_schema  # a run needs no schema
+    from fast_agent.schema.kinds import DIALECT, kind_schema  # a run needs no schema
 
     described = _with_variables(kind_schema(SETTINGS))
     if not isinstance(described, Mapping):

@@ -1,4 +1,7 @@
-"""Settings: what the configuration files and the environment say, as values."""
+"""Settings: what the configuration files and the environment say, as values.
+
+A file `.guide.yaml` next to documents has the keys of the section `guide`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from fast_agent.cards.request_params import NO_PARAMS, RequestParams
-from fast_agent.config.guide import NO_GUIDE, GuideSettings
+from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
 from fast_agent.config.tui import NO_TUI, TuiSettings
+from fast_agent.schema.kinds import Entry, ListOf, MapOf, PathText, Record, Text
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -20,14 +23,94 @@ if TYPE_CHECKING:
     from fast_agent.config.layer import Layer, Place
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def _none() -> Mapping[str, Any]:
+    return _NONE
+
+
+@frozen(kw_only=True)
+class CategorySettings:
+    """One of `guide.categories`.
+
+    Args:
+        dir: Its directory, relative to the docroot; None is the category's name.
+        patterns: Which documents of it, or None for all.
+        description: What it is about, or None.
+    """
+
+    dir: str | None = None
+    patterns: tuple[str, ...] | None = None
+    description: str | None = None
+
+
+@frozen(kw_only=True)
+class CollectionSettings:
+    """One of `guide.collections`.
+
+    Args:
+        members: Categories, `category/pattern`, and other collections.
+        description: What it is about, or None.
+    """
+
+    members: tuple[str, ...]
+    description: str | None = None
+
+
+@frozen(kw_only=True)
+class GuideSettings:
+    """The section `guide`, or a file `.guide.yaml`.
+
+    Args:
+        docroot: The directory all documents are below, absolute; None where it is not given.
+        categories: By name, in the order of the file.
+        collections: By name, in the order of the file.
+    """
+
+    docroot: Path | None = None
+    categories: Mapping[str, CategorySettings] = field(default_factory=_none)
+    collections: Mapping[str, CollectionSettings] = field(default_factory=_none)
+
+
+NO_GUIDE: Final = GuideSettings()
+"""The section of someone who has none."""
+CATEGORY: Final = Record(
+    entries=(
+        Entry("dir", Text(), "its directory below the docroot; its name, if left out", effects=()),
+        Entry("patterns", ListOf(Text()), "which documents of it; all, if left out", effects=()),
+        Entry("description", Text(), "what it is about", effects=()),
+    ),
+    build=CategorySettings,
+)
+COLLECTION: Final = Record(
+    entries=(
+        Entry(
+            "members",
+            ListOf(Text()),
+            "categories, `category/pattern`, and other collections",
+            effects=(),
+            required=True,
+        ),
+        Entry("description", Text(), "what it is about", effects=()),
+    ),
+    build=CollectionSettings,
+)
+GUIDE: Final = Record(
+    entries=(
+        Entry("docroot", PathText(), "the directory all documents are below", effects=("read",)),
+        Entry("categories", MapOf(CATEGORY), "directories of documents by name", effects=()),
+        Entry("collections", MapOf(COLLECTION), "choices of documents by name", effects=()),
+    ),
+    build=GuideSettings,
+)
+"""The section, and a whole `.guide.yaml`."""
+
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
 Protocol: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
-
 ForeignTools: TypeAlias = Literal["none", "files", "all"]
 """The tools of an agent of another tool that names none, and so had every tool there."""
-
 ServiceTier: TypeAlias = Literal["auto", "default", "flex", "priority"]
-
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 

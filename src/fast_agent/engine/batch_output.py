@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.engine.batch_input import parquet
 from fast_agent.errors import RunError, os_reason
-from fast_agent.text.atomic_file import write_atomic
+from fast_agent.text.safe_file import write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

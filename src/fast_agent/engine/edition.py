@@ -14,10 +14,10 @@ from secrets import token_hex
 from shutil import rmtree
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from fast_agent.agents.card_inputs import card_inputs
 from fast_agent.cards.placeholder import PROJECT_FILES
 from fast_agent.errors import ConfigError, RunError
 from fast_agent.models.spec import parse_models
+from fast_agent.prompt.named_file import card_inputs
 from fast_agent.steps.steps import NULL_STEPS
 
 if TYPE_CHECKING:

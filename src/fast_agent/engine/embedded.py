@@ -16,7 +16,7 @@ from fast_agent.engine.run_store import RunStore
 from fast_agent.errors import RunError, os_reason
 from fast_agent.recording.cassette import Cassette, Entry, Failure
 from fast_agent.steps.steps import TURN_SEPARATOR, Key
-from fast_agent.text.atomic_file import FileLock
+from fast_agent.text.safe_file import FileLock
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from fast_agent.agents.budget import Meter
-from fast_agent.agents.child_call_batch import ChildCallBatch
 from fast_agent.agents.delegation.child_history import StepSource, history_files, reads_of
 from fast_agent.agents.events import Origin
 from fast_agent.agents.history.transcript import Transcript
-from fast_agent.agents.llm_agent import LlmAgent
+from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.agents.step_tools import call_to_json
-from fast_agent.agents.tool_calls import TurnCallContext
+from fast_agent.agents.tool_calls import ChildCallBatch, TurnCallContext
 from fast_agent.engine.part_store import missing_part
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from fast_agent.config.model_query import EFFORTS
-from fast_agent.config.providers import PROVIDERS
+from fast_agent.config.providers import EFFORTS, PROVIDERS
 from fast_agent.diagnostics import rules
 from fast_agent.errors import ModelError
 from fast_agent.formats.tools import Unnamed, ability_of

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
+from fast_agent.cards.agent_config import NO_PARAMS
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.placeholder import Placeholder, parse_template
-from fast_agent.cards.request_params import NO_PARAMS
 from fast_agent.config.server import is_url, split_command
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.cards.directory_writer import write_directory
 from fast_agent.cards.load import load_cards
-from fast_agent.config.find import CONFIG_NAMES
+from fast_agent.config.load import CONFIG_NAMES
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.errors import CardError

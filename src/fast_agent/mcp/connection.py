@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 import anyio
 
 from fast_agent.errors import FastAgentError, ToolError
+from fast_agent.mcp.content import INSTRUCTIONS_LIMIT, block, one_line
 from fast_agent.mcp.listing import Listing, Page
 from fast_agent.mcp.open_calls import OpenCalls, TotalTimeError
-from fast_agent.mcp.untrusted import INSTRUCTIONS_LIMIT, block, one_line
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
 import anyio
 
 from fast_agent.errors import ToolError, os_reason
-from fast_agent.mcp.content import rest, wire
+from fast_agent.mcp.content import DESCRIPTION_LIMIT, NAME_LIMIT, block, one_line, rest, wire
 from fast_agent.mcp.server import HttpTarget
-from fast_agent.mcp.untrusted import DESCRIPTION_LIMIT, NAME_LIMIT, block, one_line
-from fast_agent.messages.content import NOTHING
+from fast_agent.messages.message import NOTHING
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -332,7 +331,7 @@ class ToolSizes:
         known[key] = sizes
         while len(known) > _MAX_SERVERS:
             del known[next(iter(known))]
-        from fast_agent.text.atomic_file import write_atomic
+        from fast_agent.text.safe_file import write_atomic
 
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

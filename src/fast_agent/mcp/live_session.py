@@ -44,13 +44,13 @@ from pydantic import ValidationError
 
 from fast_agent.errors import ToolError, TrustError
 from fast_agent.mcp.client_side import ServerRequests
+from fast_agent.mcp.content import one_line
 from fast_agent.mcp.message_bounds import ENCODINGS, MESSAGE_LIMIT, MessageBounds
 from fast_agent.mcp.oauth.authorization import same_origin
 from fast_agent.mcp.oauth.bearer import BearerAuth
 from fast_agent.mcp.open_calls import CURRENT_CALL
 from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.stdio import ServerLog, ServerProcess
-from fast_agent.mcp.untrusted import one_line
 from fast_agent.resources.skill_client.entry import EXTENSION
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import redacted

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import httpx2
 
+from fast_agent.mcp.content import one_line
 from fast_agent.mcp.listing import ITEM_LIMIT
-from fast_agent.mcp.untrusted import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator

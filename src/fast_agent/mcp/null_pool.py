@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Never
 
     from fast_agent.mcp.server import ServerSpec
-    from fast_agent.tools.filter import ServerFilter
+    from fast_agent.tools.toolbox import ServerFilter
 
 
 class NullPool:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from fast_agent.errors import ToolError
-from fast_agent.mcp.content import bounded, from_sdk
-from fast_agent.mcp.untrusted import one_line
-from fast_agent.messages.content import EmbeddedResource
-from fast_agent.messages.message import Message
+from fast_agent.mcp.content import bounded, from_sdk, one_line
+from fast_agent.messages.message import EmbeddedResource, Message
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -18,8 +16,8 @@ if TYPE_CHECKING:
 
     from fast_agent.mcp.connection import Connection
     from fast_agent.mcp.listing import ListedPrompt, ListedResource, ListedTemplate
-    from fast_agent.messages.content import Content
-    from fast_agent.tools.filter import ServerFilter
+    from fast_agent.messages.message import Content
+    from fast_agent.tools.toolbox import ServerFilter
 
 Kind: TypeAlias = Literal["prompt", "resource"]
 T = TypeVar("T")

@@ -16,10 +16,9 @@ import anyio
 from fast_agent.errors import FastAgentError, ToolError
 from fast_agent.mcp.client_side import ClientSide
 from fast_agent.mcp.connection import Connection
-from fast_agent.mcp.content import error_result, tool_result
+from fast_agent.mcp.content import NAME_LIMIT, error_result, one_line, tool_result
 from fast_agent.mcp.offers import ServerPrompts, ServerResources
 from fast_agent.mcp.server import unique_name
-from fast_agent.mcp.untrusted import NAME_LIMIT, one_line
 from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from fast_agent.mcp.open_calls import OpenCall
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.messages.message import ToolCall, ToolResult
-    from fast_agent.tools.filter import ServerFilter
     from fast_agent.tools.tool import ToolContext, ToolSource
+    from fast_agent.tools.toolbox import ServerFilter
 
 _log = logging.getLogger(__name__)
 

@@ -12,10 +12,11 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from fast_agent.errors import ToolError
+from fast_agent.mcp.content import one_line
 from fast_agent.mcp.listing import Listing, Page
-from fast_agent.mcp.untrusted import one_line
 from fast_agent.resources.problem import InvalidUri
 from fast_agent.resources.skill.frontmatter import is_name
+from fast_agent.resources.skill_client.catalog import MismatchError, most_bytes
 from fast_agent.resources.skill_client.entry import (
     EXTENSION,
     SkillEntry,
@@ -26,7 +27,6 @@ from fast_agent.resources.skill_client.entry import (
     read_entry,
     read_manifest,
 )
-from fast_agent.resources.skill_client.verification import MismatchError, most_bytes
 from fast_agent.resources.uri import Uri
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.connection import Connection
     from fast_agent.mcp.listing import ListedResource
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.tools.filter import ServerFilter
+    from fast_agent.tools.toolbox import ServerFilter
 
 RETRY_SECONDS = 60.0
 """How long a list that could not be had counts as empty."""

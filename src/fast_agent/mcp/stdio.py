@@ -32,8 +32,8 @@ from mcp.types import (
 )
 
 from fast_agent.errors import ToolError
+from fast_agent.mcp.content import one_line
 from fast_agent.mcp.message_bounds import MESSAGE_LIMIT, VALUE_LIMIT, MessageBounds, values_of
-from fast_agent.mcp.untrusted import one_line
 from fast_agent.rpc.message import (
     InvalidMessageError,
     Notification,
@@ -43,7 +43,7 @@ from fast_agent.rpc.message import (
     message_of,
 )
 from fast_agent.tools.shell.group_guard import guard_group, release_group
-from fast_agent.tools.shell.private_process import make_private
+from fast_agent.tools.shell.process_group import make_private
 from fast_agent.trust.policy import marked
 
 if TYPE_CHECKING:

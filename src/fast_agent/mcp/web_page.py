@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.cards.card_load import Fetched
+from fast_agent.cards.card import Fetched
 from fast_agent.errors import CardError, ResourceError
 from fast_agent.trust.address import shown_address
 

@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fast_agent.diagnostics.rules import INVALID_RESOURCE_SECTION, MISPLACED_SECTION, NEAR_DELIMITER
 from fast_agent.errors import HistoryError
-from fast_agent.messages.content import Content, EmbeddedResource, TextContent
 from fast_agent.messages.history import HistoryDocument
-from fast_agent.messages.json_codec import located, to_json
 from fast_agent.messages.json_message import (
     content_to_wire,
+    located,
     message_to_wire,
     read_content,
     read_message,
     read_resource,
+    to_json,
 )
-from fast_agent.messages.json_shape import Node
+from fast_agent.messages.json_shape import Node, Problem, refuse
 from fast_agent.messages.json_text import JsonTextError, parse_json
-from fast_agent.messages.message import Message, Role
-from fast_agent.messages.problem import Problem, refuse
+from fast_agent.messages.message import Content, EmbeddedResource, Message, Role, TextContent
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

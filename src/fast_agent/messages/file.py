@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import UNREADABLE_HISTORY, UNUSABLE_ORDER
 from fast_agent.errors import HistoryError, TrustError, os_reason
-from fast_agent.messages.call_ids import CallIds
-from fast_agent.messages.content import AudioContent, Content, EmbeddedResource, ImageContent
 from fast_agent.messages.delimited_codec import (
     DELIMITERS,
     delimited_places,
@@ -18,11 +16,17 @@ from fast_agent.messages.delimited_codec import (
     write_delimited_history,
 )
 from fast_agent.messages.history import HistoryDocument
-from fast_agent.messages.json_codec import json_places, read_json_history, write_json_history
-from fast_agent.messages.problem import Problem
-from fast_agent.messages.validity import order_problems
-from fast_agent.text.atomic_file import FileLock, write_atomic
-from fast_agent.text.safe_file import RefusedFileError, confined_parts, read_confined
+from fast_agent.messages.json_message import json_places, read_json_history, write_json_history
+from fast_agent.messages.json_shape import Problem
+from fast_agent.messages.message import AudioContent, Content, EmbeddedResource, ImageContent
+from fast_agent.messages.validity import CallIds, order_problems
+from fast_agent.text.safe_file import (
+    FileLock,
+    RefusedFileError,
+    confined_parts,
+    read_confined,
+    write_atomic,
+)
 from fast_agent.text.source import SourceError, read_source
 
 if TYPE_CHECKING:

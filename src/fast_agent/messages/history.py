@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, overload
 
-from fast_agent.messages.content import NOTHING
 from fast_agent.messages.long_results import size_of
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import NOTHING, Message
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

@@ -11,14 +11,13 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.messages.content import EmbeddedResource, Empty, TextContent
+from fast_agent.messages.message import EmbeddedResource, Empty, TextContent
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import Message, ToolCall, ToolResult
+    from fast_agent.messages.message import Content, Message, ToolCall, ToolResult
 
 RESULTS: Final = "session://results/"
 """Prefix of the addresses of whole results; the id of the call follows."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.messages.content import Content, Media, TextContent
 from fast_agent.messages.file import attach_file
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import Content, Media, Message, TextContent
 
 if TYPE_CHECKING:
     Part: TypeAlias = str | Path | Media | Content

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from fast_agent.config.model_query import LARGE_CONTEXT
-from fast_agent.config.providers import is_own_host
+from fast_agent.config.providers import LARGE_CONTEXT, is_own_host
 from fast_agent.config.settings import NO_FACTS, StatedFacts
 from fast_agent.text.frozen import frozen
 
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
 
     from fast_agent.config.settings import Settings
-    from fast_agent.models.endpoint import Endpoint
+    from fast_agent.models.access import Endpoint
+    from fast_agent.models.model import Usage
     from fast_agent.models.spec import ModelSpec
-    from fast_agent.models.usage import Usage
 
 _LISTED_AS: Final[Mapping[str, str]] = MappingProxyType({"xai": "x-ai", "bedrock": "aws"})
 """Providers the price list knows by another name."""

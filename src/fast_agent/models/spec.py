@@ -7,16 +7,16 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypedDict, cast
 
-from fast_agent.cards.request_params import NO_PARAMS, RequestParams
-from fast_agent.config.model_query import (
+from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
+from fast_agent.config.providers import (
     EFFORTS,
     LARGE_CONTEXT,
     LARGE_WINDOW,
+    PROVIDERS,
     QUERY_KEYS,
     is_parameter,
     split_models,
 )
-from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import (
     MALFORMED_MODEL,
@@ -34,7 +34,7 @@ from fast_agent.text.suggestion import closest, did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from fast_agent.config.model_query import Effort
+    from fast_agent.config.providers import Effort
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.schema.kinds import Kind
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final, cast
 
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.config.providers import COMPACTING
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
@@ -18,10 +18,10 @@ from fast_agent.models.model import (
     TextDelta,
     ThinkingDelta,
     ToolSpec,
+    Usage,
     compacts,
 )
 from fast_agent.models.spec import parse_models
-from fast_agent.models.usage import Usage
 from fast_agent.steps.steps import Codec, Step, here
 
 if TYPE_CHECKING:

@@ -12,16 +12,19 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 import fast_agent.decorators as decorators
-from fast_agent.agents.card_inputs import card_inputs
 from fast_agent.cards.load_set import check_set
 from fast_agent.cards.placeholder import PROJECT_FILES
-from fast_agent.config.find import shown_path
 from fast_agent.config.home import home_directory, user_home, working_directory
+from fast_agent.config.load import shown_path
 from fast_agent.diagnostics.rules import FULL_WINDOW
 from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
-from fast_agent.program.card_reading import RootReader
-from fast_agent.program.configuration import Configuration
-from fast_agent.program.program_secrets import ProgramSecrets, SecretSources
+from fast_agent.program.sources import (
+    Configuration,
+    ProgramSecrets,
+    RootReader,
+    SecretSources,
+)
+from fast_agent.prompt.named_file import card_inputs
 from fast_agent.registry.admission import Admission
 from fast_agent.registry.expected import shared_options
 from fast_agent.registry.registry import CODE, Registry
@@ -39,10 +42,9 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Listener
     from fast_agent.agents.live_agent import TurnCarrier
     from fast_agent.agents.runtime_options import RuntimeOptions
-    from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess
+    from fast_agent.cards.agent_config import AgentConfig, ChildHistory, FileAccess, RequestParams
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet, Probe
-    from fast_agent.cards.request_params import RequestParams
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.mcp.oauth.authorization import Authorizations
@@ -347,7 +349,7 @@ class Program:
 
     def _given(self) -> Given:
         """Return what the person gave, which found sets may reach and are compared with."""
-        from fast_agent.models.selection import select_model
+        from fast_agent.models.check import select_model
         from fast_agent.models.spec import parse_model_spec
         from fast_agent.trust.context import Given
 
@@ -366,7 +368,7 @@ class Program:
 
     def _providers_of(self, config: AgentConfig) -> frozenset[str]:
         """Return the providers of the models an agent may ask; none where they are not known."""
-        from fast_agent.models.selection import select_model
+        from fast_agent.models.check import select_model
         from fast_agent.models.spec import parse_models
 
         settings = self.settings

@@ -1,4 +1,7 @@
-"""Named files: texts that `{{file:}}` placeholders put into an instruction."""
+"""Named files: texts that `{{file:}}` placeholders put into an instruction.
+
+With its other files they are what an agent is made from in addition to its card.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fast_agent.cards.placeholder import PROJECT_FILES, Placeholder
+from fast_agent.cards.placeholder import PROJECT_FILES, Placeholder, parse_template
 from fast_agent.errors import CardError
 from fast_agent.text.safe_file import FileStamp, RefusedFileError, confined_parts, read_confined
 from fast_agent.text.source import SourceError, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
@@ -151,3 +154,55 @@ def read_named_file(
         f"the file of `{placeholder}` does not exist",
         hint=f"it was searched for in {looked}; `file_silent` leaves a missing file out",
     )
+
+
+def card_inputs(config: AgentConfig, *, workspace: Path) -> Iterator[str]:
+    """Yield the files an agent is made from in addition to its card.
+
+    Args:
+        config: The agent; one from a web address names no files here.
+        workspace: Where relative paths of an agent made in Python start, absolute.
+
+    Yields:
+        Absolute paths, which may be missing: histories, files of functions and hooks with the
+        Python files beside them, folders of skills, files the instruction includes.
+    """
+    if config.remote is not None:
+        return
+    start = os.fspath(config.directory or workspace)
+    for name in (*config.messages, *(config.skills or ())):
+        yield os.path.join(start, name)  # noqa: PTH118
+    folders: dict[str, None] = {}
+    for function in _functions(config):
+        file = os.path.join(start, function.rpartition(":")[0])  # noqa: PTH118
+        yield file
+        folders[os.path.dirname(file)] = None  # noqa: PTH120
+    for folder in folders:
+        yield from _python_files(folder)
+    if "{{file" in (config.instruction or ""):
+        yield from _included(config, workspace)
+
+
+def _functions(config: AgentConfig) -> Iterator[str]:
+    hooks = config.tool_hooks
+    groups = (hooks,) if isinstance(hooks, tuple) else tuple(hooks.values())
+    for group in (config.function_tools, *groups):
+        yield from (one for one in group if isinstance(one, str))
+
+
+def _python_files(folder: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from sorted(one.path for one in entries if one.name.endswith(".py"))
+    except OSError:
+        return
+
+
+def _included(config: AgentConfig, workspace: Path) -> Iterator[str]:
+    try:
+        places = file_places(config, workspace)
+    except CardError:
+        return
+    for placeholder in parse_template(config.instruction or "").placeholders:
+        if placeholder.name in {"file", "file_silent"}:
+            yield from (os.path.join(place, placeholder.argument) for place in places)  # noqa: PTH118

@@ -8,13 +8,12 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.cards.card_load import CardLoad
+from fast_agent.cards.card import CardLoad
 from fast_agent.cards.load_set import default_card
 from fast_agent.cards.set_check import referred_names
 from fast_agent.config.layer import without
 from fast_agent.config.load import FoundPart
-from fast_agent.config.model_query import split_models
-from fast_agent.config.providers import PROVIDERS
+from fast_agent.config.providers import PROVIDERS, split_models
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import CHANGED_CODE, REACHED_CODE, UNTRUSTED_CODE
 from fast_agent.errors import CardError
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.cards.card import Card
-    from fast_agent.cards.card_load import FileLoad
+    from fast_agent.cards.card import Card, FileLoad
     from fast_agent.config.layer import FileLayer
     from fast_agent.config.settings import Settings
     from fast_agent.registry.card_root import CardRoot

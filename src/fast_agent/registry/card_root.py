@@ -6,8 +6,8 @@ import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+from fast_agent.cards.card import CardLoad, Fetched, FileLoad
 from fast_agent.cards.card_files import Candidate, has_card_name, list_directory, stem
-from fast_agent.cards.card_load import CardLoad, Fetched, FileLoad
 from fast_agent.config.home import is_foreign_place
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import NO_FRONTMATTER

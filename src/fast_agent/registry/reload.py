@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.cards.card import Card
-    from fast_agent.cards.card_load import CardLoad
+    from fast_agent.cards.card import Card, CardLoad
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.registry.admission import Admission
     from fast_agent.registry.card_root import CardRoot

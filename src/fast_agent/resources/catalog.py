@@ -9,16 +9,15 @@ from binascii import Error, a2b_base64, b2a_base64, crc32
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.problem import NotFound, bad_params
+from fast_agent.resources.resource import DEFAULT_LIMITS
 from fast_agent.resources.uri import Uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from fast_agent.resources.limits import Limits
     from fast_agent.resources.provider import Document, Provider
-    from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
+    from fast_agent.resources.resource import Limits, Resource, ResourceContent, ResourceTemplate
     from fast_agent.text.json_value import JsonValue
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.config.home import is_never_served
 from fast_agent.errors import os_reason
-from fast_agent.resources.limits import DEFAULT_LIMITS
 from fast_agent.resources.problem import TooLarge
+from fast_agent.resources.resource import DEFAULT_LIMITS
 from fast_agent.text.safe_file import (
     FileBytes,
     FileStamp,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from fast_agent.resources.limits import Limits
+    from fast_agent.resources.resource import Limits
 
 _UNNAMEABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\\\\]")
 _RECENT_NS = 50_000_000

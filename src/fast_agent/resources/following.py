@@ -10,10 +10,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.answer import Answer
-from fast_agent.resources.changes import Change, ChangeBus
 from fast_agent.resources.problem import RequestRefused, bad_params
-from fast_agent.resources.session import SUBSCRIPTION_ID, Listen
+from fast_agent.resources.provider import Answer
+from fast_agent.resources.session import SUBSCRIPTION_ID, Change, ChangeBus, Listen
 from fast_agent.resources.uri import Uri
 from fast_agent.rpc.message import INTERNAL_ERROR
 

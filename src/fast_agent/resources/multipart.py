@@ -10,15 +10,14 @@ import re
 from time import gmtime
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.resources.limits import DEFAULT_LIMITS
-from fast_agent.resources.media_type import UNKNOWN
 from fast_agent.resources.problem import TooLarge
+from fast_agent.resources.resource import DEFAULT_LIMITS, UNKNOWN
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fast_agent.resources.limits import Limits
+    from fast_agent.resources.resource import Limits
     from fast_agent.resources.uri import Uri
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

@@ -11,7 +11,7 @@ ResourceError
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from fast_agent.errors import ResourceError
 from fast_agent.rpc.message import INTERNAL_ERROR, INVALID_PARAMS
@@ -20,12 +20,15 @@ from fast_agent.text.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fast_agent.resources.era import Era
     from fast_agent.text.json_value import JsonObject, JsonValue
+
+Era: TypeAlias = Literal["handshake", "modern"]
+"""How a client opens: `initialize` (up to 2025-11-25), or nothing, with `_meta` on each request."""
+HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN_VERSIONS = ("2026-07-28",)
 
 NOT_FOUND_BEFORE_2026 = -32002
 UNSUPPORTED_VERSION = -32022
-
 _MAX_NAMED = 10
 _MAX_SHOWN = 200
 

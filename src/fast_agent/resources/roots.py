@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.config.home import GUIDE_FILE, usual_skill_folders
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.limits import DEFAULT_LIMITS
+from fast_agent.resources.resource import DEFAULT_LIMITS
 from fast_agent.resources.service import ResourceService, ServerInfo
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.resources.guide.config import GuideConfig
     from fast_agent.resources.guide.provider import GuideProvider
-    from fast_agent.resources.limits import Limits
     from fast_agent.resources.provider import Addition, Provider
-    from fast_agent.resources.skill.options import NamePolicy, SkillJudge
+    from fast_agent.resources.resource import Limits
+    from fast_agent.resources.skill.files import NamePolicy, SkillJudge
     from fast_agent.resources.skill.provider import SkillProvider
 
 
@@ -115,8 +115,7 @@ class ResourceRoots(NamedTuple):
     def _skill_provider(
         self, limits: Limits, report: Callable[[Diagnostic], None] | None
     ) -> SkillProvider:
-        from fast_agent.resources.skill.files import SkillLimits
-        from fast_agent.resources.skill.options import SkillOptions
+        from fast_agent.resources.skill.files import SkillLimits, SkillOptions
         from fast_agent.resources.skill.provider import SkillProvider
 
         options = SkillOptions(
@@ -134,7 +133,7 @@ class ResourceRoots(NamedTuple):
         if self.guide is not None:
             from dataclasses import replace
 
-            from fast_agent.resources.guide.file import load_guide
+            from fast_agent.resources.guide.config import load_guide
 
             config = load_guide(Path(self.guide))
             config = replace(config, is_found=self.guide_is_found)

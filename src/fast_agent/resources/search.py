@@ -13,7 +13,7 @@ from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.resources.limits import estimate
+from fast_agent.resources.resource import estimate
 from fast_agent.resources.sections import sections
 from fast_agent.text.frontmatter import unfenced_lines
 from fast_agent.text.frozen import frozen

@@ -11,14 +11,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.answer import EMPTY, Answer
 from fast_agent.resources.catalog import page
-from fast_agent.resources.era import MODERN_VERSIONS
 from fast_agent.resources.following import Subscriptions
-from fast_agent.resources.opening import admit, negotiate, unknown_method
-from fast_agent.resources.problem import bad_params, shown
-from fast_agent.resources.provider import ToolAnswer
-from fast_agent.resources.session import LEVELS, Session
+from fast_agent.resources.problem import MODERN_VERSIONS, bad_params, shown
+from fast_agent.resources.provider import EMPTY, Answer, ToolAnswer
+from fast_agent.resources.session import LEVELS, Session, admit, negotiate, unknown_method
 from fast_agent.rpc.message import NOTHING, encode
 
 if TYPE_CHECKING:

@@ -1,18 +1,88 @@
-"""One client: the protocol it speaks, what it follows, and where its notifications go."""
+"""One client: how it opens, the protocol it speaks, what it follows, and where notifications go.
+
+The first request decides: one that carries the newest protocol's envelope in `_meta` opens a
+session without a handshake, anything else opens one that needs `initialize`.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from fast_agent.resources.changes import Change
-from fast_agent.resources.era import MODERN_VERSIONS
-from fast_agent.rpc.message import NOTHING
+from fast_agent.resources.problem import (
+    HANDSHAKE_VERSIONS,
+    MODERN_VERSIONS,
+    UNSUPPORTED_VERSION,
+    RequestRefused,
+    bad_params,
+    shown,
+)
+from fast_agent.rpc.message import INVALID_REQUEST, METHOD_NOT_FOUND, NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fast_agent.resources.era import Era
+    from fast_agent.resources.problem import Era
+    from fast_agent.resources.uri import Uri
     from fast_agent.text.json_value import JsonObject
+
+
+class Change(NamedTuple):
+    """What is different now.
+
+    Args:
+        updated: Resources whose content is.
+        resources: Whether the lists of resources or templates are.
+        tools: Whether the list of tools, or what one says of itself, is.
+        prompts: Whether the list of prompts is.
+    """
+
+    updated: frozenset[Uri] = frozenset()
+    resources: bool = False
+    tools: bool = False
+    prompts: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.updated) or self.resources or self.tools or self.prompts
+
+    def __or__(self, other: Change) -> Change:
+        return Change(
+            self.updated | other.updated,
+            self.resources or other.resources,
+            self.tools or other.tools,
+            self.prompts or other.prompts,
+        )
+
+
+class ChangeBus:
+    """Hands each change to every listener, in the thread that publishes it."""
+
+    def __init__(self) -> None:
+        self._listeners: tuple[Callable[[Change], None], ...] = ()
+        self._lock = Lock()
+
+    def listen(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+        """Add a listener, which must return quickly and not raise.
+
+        Returns:
+            A function that removes it; calling it twice does no harm.
+        """
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+
+        def stop() -> None:
+            with self._lock:
+                self._listeners = tuple(one for one in self._listeners if one is not listener)
+
+        return stop
+
+    def publish(self, change: Change) -> None:
+        """Notify every listener, unless nothing changed."""
+        if change:
+            for listener in self._listeners:
+                listener(change)
+
 
 SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -113,3 +183,106 @@ class Session:
             self.send("notifications/tools/list_changed", params)
         if change.prompts:
             self.send("notifications/prompts/list_changed", params)
+
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CLIENT = "io.modelcontextprotocol/clientInfo"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+HANDSHAKE_ONLY = frozenset(
+    {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
+)
+MODERN_ONLY = frozenset({"server/discover", "subscriptions/listen"})
+
+
+def envelope(params: JsonObject) -> JsonObject | None:
+    """The newest protocol's envelope: `_meta`, where it names a protocol version."""
+    meta = params.get("_meta")
+    if isinstance(meta, Mapping) and VERSION in meta:
+        return meta
+    return None
+
+
+def admit(session: Session, method: str, params: JsonObject) -> None:
+    """Settle the session's protocol with a request, before it is answered.
+
+    Args:
+        session: The client's; its `opened` and `protocol` are set here.
+        method: The request's.
+        params: The request's.
+
+    Raises:
+        RequestRefused: The request belongs to the other era, its envelope is incomplete, or its
+            version is none that is spoken here.
+    """
+    found = envelope(params) if method != "initialize" else None
+    if session.opened is None:
+        session.opened = "handshake" if found is None else "modern"
+    if session.opened == "handshake":
+        if found is not None:
+            raise RequestRefused(
+                INVALID_REQUEST,
+                "this connection was opened by a handshake; requests with the envelope of"
+                f" {MODERN_VERSIONS[-1]} need a separate connection",
+            )
+        if method in MODERN_ONLY:
+            raise unknown_method(method)
+        if method == "initialize" and session.protocol is not None:
+            raise RequestRefused(INVALID_REQUEST, "the session is initialized already")
+        return
+    if method == "initialize":
+        asked = params.get("protocolVersion")
+        raise unsupported(asked if isinstance(asked, str) else None)
+    _check_envelope(found, params)
+    session.protocol = cast("str", cast("JsonObject", found)[VERSION])
+    if method in HANDSHAKE_ONLY:
+        raise unknown_method(method)
+
+
+def _check_envelope(found: JsonObject | None, params: JsonObject) -> None:
+    meta = found if found is not None else params.get("_meta")
+    keys: JsonObject = meta if isinstance(meta, Mapping) else {}
+    if missing := [key for key in (VERSION, CAPABILITIES) if key not in keys]:
+        raise bad_params(f"`params._meta` lacks {' and '.join(f'`{key}`' for key in missing)}")
+    version = keys[VERSION]
+    if not isinstance(version, str):
+        raise bad_params(f"`{VERSION}` is not a string")
+    if version not in MODERN_VERSIONS:
+        raise unsupported(version)
+
+
+def negotiate(params: JsonObject) -> str:
+    """Pick the version that answers `initialize`: the client's where it is spoken here.
+
+    Raises:
+        RequestRefused: The parameters are not those of `initialize`.
+    """
+    version = params.get("protocolVersion")
+    if not isinstance(version, str):
+        raise bad_params("`protocolVersion` is missing or no string")
+    for key in ("capabilities", "clientInfo"):
+        if not isinstance(params.get(key), Mapping):
+            raise bad_params(f"`{key}` is missing or no object")
+    capabilities = cast("JsonObject", params["capabilities"])
+    for key, value in capabilities.items():
+        if value is not None and not isinstance(value, Mapping):
+            raise bad_params(f"`capabilities.{shown(key)}` is not an object")
+    client = cast("JsonObject", params["clientInfo"])
+    for key in ("name", "version"):
+        if not isinstance(client.get(key), str):
+            raise bad_params(f"`clientInfo.{key}` is missing or no string")
+    return version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+
+
+def unknown_method(method: str) -> RequestRefused:
+    """Refuse a method that is not served."""
+    return RequestRefused(METHOD_NOT_FOUND, f"there is no method `{shown(method)}`")
+
+
+def unsupported(requested: str | None) -> RequestRefused:
+    """Refuse a protocol version, naming those that are spoken."""
+    data = {"supported": list(MODERN_VERSIONS)}
+    if requested is None:
+        return RequestRefused(UNSUPPORTED_VERSION, "unsupported protocol version", data)
+    return RequestRefused(
+        UNSUPPORTED_VERSION, "unsupported protocol version", {**data, "requested": requested}
+    )

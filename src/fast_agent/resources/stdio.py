@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.problem import error_object
-from fast_agent.rpc.lines import CHUNK_BYTES, MAX_LINE_BYTES, Lines, take_stdio, too_long
 from fast_agent.rpc.message import (
+    CHUNK_BYTES,
     INTERNAL_ERROR,
     INVALID_REQUEST,
+    MAX_LINE_BYTES,
     InvalidMessageError,
+    Lines,
     Request,
     Response,
     RpcError,
@@ -26,6 +28,8 @@ from fast_agent.rpc.message import (
     message_of,
     notification_message,
     result_message,
+    take_stdio,
+    too_long,
 )
 
 if TYPE_CHECKING:

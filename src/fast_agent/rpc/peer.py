@@ -17,10 +17,12 @@ import anyio
 from anyio.to_thread import run_sync
 
 from fast_agent.rpc.calls import PendingRequests, RunningCalls
-from fast_agent.rpc.lines import CHUNK_BYTES, MAX_LINE_BYTES, Lines, too_long
 from fast_agent.rpc.message import (
+    CHUNK_BYTES,
     INTERNAL_ERROR,
+    MAX_LINE_BYTES,
     InvalidMessageError,
+    Lines,
     Request,
     Response,
     RpcError,
@@ -29,6 +31,7 @@ from fast_agent.rpc.message import (
     notification_message,
     read_message,
     result_message,
+    too_long,
 )
 
 if TYPE_CHECKING:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from anyio import CancelScope
 
-from fast_agent.agents.agent_servers import AgentServers
 from fast_agent.agents.agent_skills import AgentSkills
-from fast_agent.agents.llm_agent import LlmAgent
-from fast_agent.agents.offered_tools import OfferedTools
+from fast_agent.agents.live_agent import LlmAgent
+from fast_agent.agents.offered_tools import AgentServers, OfferedTools
 from fast_agent.agents.turn_context import DEFAULT_PLAN, CompactionPlan, TurnSetup
+from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
 from fast_agent.cards.placeholder import parse_template
-from fast_agent.cards.request_params import NO_PARAMS, RequestParams
 from fast_agent.config.bounds import COMPACTION_SHARE, TOOL_RESULT_BYTES
 from fast_agent.errors import CardError, RunError
 from fast_agent.messages.long_results import ResultLimits
@@ -40,15 +39,14 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.cards.placeholder import Template
     from fast_agent.config.settings import Settings
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import Message
+    from fast_agent.messages.message import Content, Message
     from fast_agent.models.model import Model
     from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.runtime.context import RuntimeContext
+    from fast_agent.tools.allowed_calls import SkillPermits
     from fast_agent.tools.functions.card_functions import CardFunctions
     from fast_agent.tools.functions.loader import FunctionLoader
     from fast_agent.tools.permission import Asking
-    from fast_agent.tools.skills.permits import SkillPermits
     from fast_agent.tools.skills.tools import OfferedSkills
     from fast_agent.tools.tool import Tool
 

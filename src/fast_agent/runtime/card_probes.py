@@ -180,8 +180,8 @@ def _full_window(
     environ: Mapping[str, str],
 ) -> Iterator[Diagnostic]:
     """Yield one warning at the card's `servers` if their tools fill most of its model's window."""
+    from fast_agent.models.check import select_model
     from fast_agent.models.facts import known_window
-    from fast_agent.models.selection import select_model
 
     config = card.config
     taken = sum(sizes.values()) + len(config.instruction or "") // TOKEN_CHARACTERS
@@ -225,7 +225,7 @@ class _RecordedSizes:
         if self._sizes.is_empty:
             return {}
         from fast_agent.mcp.server import from_connect
-        from fast_agent.tools.filter import ServerFilter
+        from fast_agent.tools.toolbox import ServerFilter
 
         directory = config.directory or Path()
         servers = [self._servers[name] for name in config.servers if name in self._servers]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from fast_agent.agents.budget import Budget
 from fast_agent.errors import RunError
 from fast_agent.mcp.null_pool import NullPool
+from fast_agent.models.check import select_model
 from fast_agent.models.create import ModelFactory
 from fast_agent.models.model import ModelRequest
-from fast_agent.models.selection import select_model
 from fast_agent.models.step_model import StepModels
 from fast_agent.steps.steps import entered
 from fast_agent.text.frozen import frozen
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
+    from fast_agent.mcp.client_side import SamplingRequest
     from fast_agent.mcp.offers import ServerResources
     from fast_agent.mcp.pool import ServerPool, ServerReport
-    from fast_agent.mcp.sampling import SamplingRequest
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.messages.message import Message
+    from fast_agent.models.check import Selection
     from fast_agent.models.create import Models
     from fast_agent.models.model import Model, ModelResponse
-    from fast_agent.models.selection import Selection
     from fast_agent.prompt.url_text import UrlTexts
     from fast_agent.resources.provider import Provider
     from fast_agent.tools.functions.loader import FunctionLoader
@@ -234,7 +234,7 @@ def new_documents(settings: Settings, options: RuntimeOptions) -> OnDemand[Docum
 
 def _guides(settings: Settings) -> Iterator[Provider]:
     """Yield the documents of the configuration's `guide`."""
-    from fast_agent.resources.guide.file import configured_guide
+    from fast_agent.resources.guide.config import configured_guide
     from fast_agent.resources.guide.provider import GuideProvider
 
     guide = configured_guide(settings)
@@ -306,8 +306,7 @@ def with_gate(
 
     def gate() -> SkillGate:
         from fast_agent.config.home import home_directory
-        from fast_agent.resources.skill_client.approvals import FILE, SkillApprovals
-        from fast_agent.tools.skills.gate import SkillGate
+        from fast_agent.tools.skills.gate import FILE, SkillApprovals, SkillGate
 
         approvals = SkillApprovals(home_directory(options.environ) / FILE)
         return SkillGate(options.human, approvals)

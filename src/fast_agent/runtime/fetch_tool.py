@@ -15,8 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 from fast_agent.errors import ResourceError, ToolError, TrustError
 from fast_agent.mcp.web_page import fetch_page
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.prompt.url_text import is_web_address
 from fast_agent.tools.permission import PermissionRequest

@@ -110,7 +110,7 @@ class ProtectedFiles:
             yield Path(settings.guide.docroot)
 
     def _files(self) -> Iterator[str]:
-        from fast_agent.agents.card_inputs import card_inputs
+        from fast_agent.prompt.named_file import card_inputs
 
         program = self._program
         for card in program.load_set.cards.values():

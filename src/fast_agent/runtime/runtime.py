@@ -13,11 +13,11 @@ from weakref import WeakSet
 from anyio import CancelScope, sleep
 
 from fast_agent.agents.budget import Meter
-from fast_agent.agents.child_call_batch import ChildCallBatch
 from fast_agent.agents.conversation import Conversation
 from fast_agent.agents.events import log_warnings
 from fast_agent.agents.live_agent import LiveAgent
 from fast_agent.agents.runtime_options import RuntimeOptions, through_steps
+from fast_agent.agents.tool_calls import ChildCallBatch
 from fast_agent.agents.turn_context import OpenCallMeters, TurnContext
 from fast_agent.cards.agent_config import NO_OVERRIDES
 from fast_agent.errors import FastAgentError, RunError
@@ -52,9 +52,8 @@ if TYPE_CHECKING:
     from fast_agent.mcp.offers import ServerPrompts, ServerResources
     from fast_agent.mcp.pool import ServerReport
     from fast_agent.messages.message import Message
-    from fast_agent.models.model import Model
-    from fast_agent.models.selection import Selection
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.check import Selection
+    from fast_agent.models.model import Model, Usage
     from fast_agent.resources.skill_client.entry import SkillCall, SkillEntry
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.runtime.blueprint import Blueprint, Builder
@@ -402,7 +401,7 @@ class Runtime:
             RunError: There is no such card.
             FastAgentError: A card cannot be run, or the turn could not be finished.
         """
-        from fast_agent.agents.delegation.child_call import call_child
+        from fast_agent.agents.delegation.child_history import call_child
 
         self._edition.card(child)
         conversation = self._conversation if conversation is None else conversation
@@ -503,7 +502,7 @@ class Runtime:
         Raises:
             FastAgentError: The card cannot be run.
         """
-        from fast_agent.tools.filter import ServerFilter
+        from fast_agent.tools.toolbox import ServerFilter
 
         pool, allowed = self._pool, ServerFilter.of(self._edition.card(name).config)
         servers = self._edition.blueprint(name).servers
@@ -518,7 +517,7 @@ class Runtime:
         Raises:
             FastAgentError: The card cannot be run.
         """
-        from fast_agent.tools.filter import ServerFilter
+        from fast_agent.tools.toolbox import ServerFilter
 
         pool, allowed = self._pool, ServerFilter.of(self._edition.card(name).config)
         return tuple([pool.prompts(one, allowed) for one in self._edition.blueprint(name).servers])

@@ -25,6 +25,7 @@ from fast_agent.agents.events import (
     ToolStarted,
     Warned,
     WorkflowAdvanced,
+    workflow_line,
 )
 from fast_agent.errors import FastAgentError
 from fast_agent.resources.problem import bad_params
@@ -33,7 +34,6 @@ from fast_agent.rpc.message import NOTHING, RemoteError
 from fast_agent.serve.agent_tools import answer_of, answer_of_problem
 from fast_agent.serve.fair_share import FairShare
 from fast_agent.text.redaction import redacted
-from fast_agent.workflows.workflow_line import workflow_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable

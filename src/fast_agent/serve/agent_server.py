@@ -1,25 +1,35 @@
-"""Agent server: agents as the tools and prompts of an MCP server, with its resources."""
+"""Agent server: agents as the tools and prompts of an MCP server, with its resources.
+
+The server's own tools load cards and read them again.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from os.path import realpath
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from anyio import to_thread
 
-from fast_agent.resources.answer import Answer
+from fast_agent.errors import CardError, TrustError
 from fast_agent.resources.catalog import Catalog, page
-from fast_agent.resources.changes import Change
-from fast_agent.resources.opening import CAPABILITIES
 from fast_agent.resources.problem import RequestRefused, bad_params, shown
-from fast_agent.resources.provider import Addition
+from fast_agent.resources.provider import Addition, Answer, ServedTool, ToolAnswer
 from fast_agent.resources.service import ResourceService, ServerInfo, object_of, text_of
+from fast_agent.resources.session import CAPABILITIES, Change
 from fast_agent.rpc.message import INTERNAL_ERROR, NOTHING, RemoteError, encode
 from fast_agent.serve.agent_call import AgentCall, ResumableCall, ResumableCalls
-from fast_agent.serve.agent_drain import Drain
-from fast_agent.serve.agent_tools import ExposedAgents, prompt_messages
+from fast_agent.serve.agent_generation import Drain
+from fast_agent.serve.agent_tools import (
+    ExposedAgents,
+    answer_of_problem,
+    prompt_messages,
+    without_paths,
+)
 from fast_agent.serve.resource_server import ResourceServer
 from fast_agent.telemetry import caller_trace
 from fast_agent.text.redaction import redacted
@@ -31,10 +41,9 @@ if TYPE_CHECKING:
     import mcp_types as types
     from anyio.abc import TaskGroup
 
-    from fast_agent.resources.provider import ToolAnswer
+    from fast_agent.program.program import Program
     from fast_agent.resources.session import Session
     from fast_agent.rpc.message import Request
-    from fast_agent.serve.agent_admin import AdminTools
     from fast_agent.serve.agent_call import Report
     from fast_agent.serve.agent_conversation import ServedConversation
     from fast_agent.serve.agent_generation import Generation, Generations
@@ -43,10 +52,119 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import HumanRequest
 
+LOAD = "load_agents"
+RELOAD = "reload"
+_PATH: JsonObject = {"type": "string", "description": "a card's file, or a directory of cards"}
+_LOADS: JsonObject = {
+    "type": "object",
+    "properties": {"path": _PATH},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+_NOTHING: JsonObject = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+class AdminTools:
+    """What a client may change about the agents, as far as the operator lets it.
+
+    Args:
+        program: The agents.
+        roots: The directories cards may be loaded from; none offers no loading.
+        reload: Whether reading the cards again is offered.
+        trust: Whether unapproved code of loaded cards may run.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        roots: Sequence[str | Path] = (),
+        *,
+        reload: bool = False,
+        trust: bool = False,
+    ) -> None:
+        self._program = program
+        self._roots = tuple(Path(realpath(program.workspace / root)) for root in roots)
+        self._reload = reload
+        self._trust = trust
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the tools that are offered."""
+        return frozenset(tool.name for tool in self.tools())
+
+    def tools(self) -> Sequence[ServedTool]:
+        """The tools that are offered."""
+        found: list[ServedTool] = []
+        if self._roots:
+            about = "Load agents from cards; they become tools of this server."
+            found.append(ServedTool(LOAD, about, _LOADS, self.load, "Load agents"))
+        if self._reload:
+            about = "Read the cards again that changed since they were loaded."
+            found.append(ServedTool(RELOAD, about, _NOTHING, self.reload, "Reload agents"))
+        return found
+
+    async def call(self, name: str, arguments: JsonObject) -> ToolAnswer:
+        """Call one; the files are read in another thread."""
+        return await to_thread.run_sync(self.load if name == LOAD else self.reload, arguments)
+
+    def load(self, arguments: JsonObject) -> ToolAnswer:
+        """Load the cards at a path."""
+        path = arguments.get("path")
+        if not isinstance(path, str) or not path or len(arguments) != 1:
+            return ToolAnswer.of_text("the one argument is `path`, a string", is_error=True)
+        try:
+            found, root = self._within(path)
+            # What code they bring runs only where the operator approved it.
+            unread = () if self._trust else (found,)
+            names = list(self._program.load(cards=(found,), found=unread, root=root))
+            self._check_left_out(found, names)
+        except (CardError, TrustError) as error:
+            return answer_of_problem(error)
+        text = "loaded " + ", ".join(f"`{name}`" for name in names)
+        return ToolAnswer(({"type": "text", "text": text},), structured={"agents": names})
+
+    def _check_left_out(self, path: Path, names: Sequence[str]) -> None:
+        """Report to a client which cards wait for the operator, if it gets none of them."""
+        waiting = self._program.admission.left_out_in(path)
+        if waiting and not names:
+            listed = ", ".join(f"`{name}`" for name in waiting)
+            raise TrustError(
+                f"{listed} may not act until the operator approves "
+                f"{'it' if len(waiting) == 1 else 'them'}"
+            )
+
+    def reload(self, arguments: JsonObject) -> ToolAnswer:  # noqa: ARG002
+        """Read changed cards again."""
+        done = self._program.reload()
+        lines = [done.line or "nothing changed"]
+        lines += [f"{one.severity}: {one.path or ''}: {one.message}" for one in done.problems]
+        structured: JsonObject = {
+            "version": done.version,
+            "added": list(done.added),
+            "updated": list(done.updated),
+            "removed": list(done.removed),
+        }
+        text = without_paths("\n".join(lines))
+        block: JsonObject = {"type": "text", "text": text}
+        return ToolAnswer((block,), is_error=done.refused, structured=structured)
+
+    def _within(self, path: str) -> tuple[Path, Path]:
+        """Find a path below a root, whatever links and dots are in it; and the root."""
+        if "://" not in path and "\0" not in path:
+            for root in self._roots:
+                with suppress(OSError, UnicodeError):  # no file can have such a name
+                    found = Path(realpath(root / path))
+                    if found.is_relative_to(root) and found.exists():
+                        return found, root
+        raise CardError(
+            f"there are no cards at `{shown(path)}` that may be loaded",
+            hint="give a path below a directory that the server allows",
+        )
+
+
 SERVER_NAME = "fast-agent-mcp"
 SESSION_ID = "fast-agent/session"
 """The entry of `_meta` with the session a request without a connection belongs to."""
-
 _PAGE = 100
 _CALL = "tools/call"
 _PROMPT = "prompts/get"

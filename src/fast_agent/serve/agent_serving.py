@@ -21,18 +21,14 @@ import anyio
 
 from fast_agent.errors import FastAgentError, ResourceError
 from fast_agent.resources.service import ServerInfo
-from fast_agent.rpc.lines import take_stdio
-from fast_agent.rpc.message import INTERNAL_ERROR, RpcError, notification_message
+from fast_agent.rpc.message import INTERNAL_ERROR, RpcError, notification_message, take_stdio
 from fast_agent.rpc.peer import Peer
-from fast_agent.serve.agent_admin import AdminTools
-from fast_agent.serve.agent_drain import CANCEL_GRACE_SECONDS
-from fast_agent.serve.agent_generation import Generations
+from fast_agent.serve.agent_generation import CANCEL_GRACE_SECONDS, Generations
 from fast_agent.serve.agent_scopes import ConversationPool, ScopeLimits
-from fast_agent.serve.agent_server import SERVER_NAME, AgentServer, ServedResources
+from fast_agent.serve.agent_server import SERVER_NAME, AdminTools, AgentServer, ServedResources
 from fast_agent.serve.http import MCP_PATH, open_socket, serve_http
 from fast_agent.serve.http_access import HttpSettings
-from fast_agent.serve.notification_queue import NotificationQueue
-from fast_agent.serve.resource_server import INITIALIZE, rpc_error
+from fast_agent.serve.resource_server import INITIALIZE, NotificationQueue, rpc_error
 from fast_agent.text.frozen import frozen
 from fast_agent.version import __version__
 

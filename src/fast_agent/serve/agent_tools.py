@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.messages.message import Message
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 HISTORY = "_history"

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from fast_agent.errors import FastAgentError
-from fast_agent.resources.era import HANDSHAKE_VERSIONS, MODERN_VERSIONS
-from fast_agent.resources.opening import CAPABILITIES, VERSION, unknown_method, unsupported
-from fast_agent.resources.session import Session
+from fast_agent.resources.problem import HANDSHAKE_VERSIONS, MODERN_VERSIONS
+from fast_agent.resources.session import CAPABILITIES, VERSION, Session, unknown_method, unsupported
 from fast_agent.rpc.message import (
     CANCELLED,
     INTERNAL_ERROR,

@@ -13,7 +13,7 @@ import anyio
 from fast_agent.errors import FastAgentError
 from fast_agent.rpc.calls import PendingRequests, RunningCalls
 from fast_agent.serve.fair_share import FairShare
-from fast_agent.serve.notification_queue import NotificationQueue
+from fast_agent.serve.resource_server import NotificationQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.messages.call_ids import CallIds
 from fast_agent.messages.history import History
-from fast_agent.messages.validity import LOST, append_to_view, close_open_calls
+from fast_agent.messages.validity import LOST, CallIds, append_to_view, close_open_calls
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

@@ -8,16 +8,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
-from fast_agent.messages.content import TextContent
 from fast_agent.messages.history import HistoryDocument
-from fast_agent.messages.json_codec import write_json_history
+from fast_agent.messages.json_message import write_json_history
+from fast_agent.messages.message import TextContent
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import Message, ToolResult
+    from fast_agent.messages.message import Content, Message, ToolResult
     from fast_agent.sessions.state import SessionState
     from fast_agent.sessions.store import SessionSummary
 

@@ -17,14 +17,14 @@ from marshal import dumps
 from typing import TYPE_CHECKING, Any, Final, cast
 from zlib import adler32, crc32
 
-from fast_agent.sessions.row import BLOCK, COMPACTED, END, LASTING, REWOUND, TURN, Row
+from fast_agent.sessions.event import BLOCK, COMPACTED, END, LASTING, REWOUND, TURN, Row
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from fast_agent.sessions.row import Logged
+    from fast_agent.sessions.event import Logged
 
 SEAL: Final = "seal"
 """The key of the seal among the facts of a session: the number and checksum of the last event."""

@@ -15,8 +15,8 @@ from fast_agent.sessions.event import (
     HistoryReplaced,
     TurnBegan,
     TurnEnded,
+    row_of,
 )
-from fast_agent.sessions.row import row_of
 from fast_agent.sessions.state import collection_paused, state_of
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from fast_agent.errors import SessionError
     from fast_agent.messages.message import Message
+    from fast_agent.sessions.event import Logged, Row
     from fast_agent.sessions.integrity import Damage, Inspection
-    from fast_agent.sessions.row import Logged, Row
 
 SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """The form of a session's id."""

@@ -12,16 +12,20 @@ from json import JSONDecodeError, JSONDecoder, loads
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fast_agent.errors import HistoryError, SessionError
-from fast_agent.messages.content import NOTHING, TextContent
-from fast_agent.messages.json_codec import to_json
-from fast_agent.messages.json_message import message_from_wire, message_to_wire
-from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall, ToolResult
+from fast_agent.messages.json_message import message_from_wire, message_to_wire, to_json
+from fast_agent.messages.message import (
+    NO_CHANNELS,
+    NOTHING,
+    Message,
+    TextContent,
+    ToolCall,
+    ToolResult,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import Role
+    from fast_agent.messages.message import Content, Role
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 

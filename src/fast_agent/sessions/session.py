@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from fast_agent.errors import SessionError, UnapprovedError
 from fast_agent.sessions.event import (
+    LASTING,
+    REWOUND,
     BlockListed,
     MessageAdded,
     Queued,
     Rewound,
+    Row,
     Titled,
     TurnEnded,
+    row_of,
 )
 from fast_agent.sessions.facts import SessionFacts, SessionSets
 from fast_agent.sessions.journal import SessionJournal
-from fast_agent.sessions.row import LASTING, REWOUND, Row, row_of
 from fast_agent.sessions.state import living, state_of
 from fast_agent.steps.steps import Steps
 from fast_agent.text.frozen import frozen
@@ -30,8 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.sessions.event import SessionEvent
     from fast_agent.sessions.log import EventLog
-    from fast_agent.sessions.state import SessionState
-    from fast_agent.sessions.turn_record import TurnRecord
+    from fast_agent.sessions.state import SessionState, TurnRecord
     from fast_agent.trust.effect import Effect
     from fast_agent.trust.found_set import Provenance
 

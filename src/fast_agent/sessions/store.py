@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 from fast_agent.config.bounds import DISK_SECONDS
 from fast_agent.errors import SessionError
-from fast_agent.sessions.event import Titled
+from fast_agent.sessions.event import Row, Titled, row_of
 from fast_agent.sessions.facts import SessionFacts, SessionSets
 from fast_agent.sessions.integrity import whole_turns
 from fast_agent.sessions.log import SESSION_ID, summary_of
-from fast_agent.sessions.row import Row, row_of
 from fast_agent.sessions.session import Session, end_of
 from fast_agent.sessions.sqlite.files import SessionFiles
 from fast_agent.sessions.state import living, state_of

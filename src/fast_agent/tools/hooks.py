@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.messages.message import ToolCall, ToolResult
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 

@@ -8,11 +8,9 @@ from json import dumps
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import ToolError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.tools.human import HumanRequest, ask_human
-from fast_agent.tools.human_form import form_fields, schema_problem
+from fast_agent.tools.human import HumanRequest, ask_human, form_fields, schema_problem
 from fast_agent.tools.result import error_result
 from fast_agent.tools.tool import RuntimeTool
 

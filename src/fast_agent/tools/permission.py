@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.text.json_value import JsonObject
-    from fast_agent.tools.allowed_calls import AllowedCalls
-    from fast_agent.tools.file_change import FileChange
+    from fast_agent.tools.allowed_calls import AllowedCalls, SkillPermits
     from fast_agent.tools.human import Human
-    from fast_agent.tools.skills.permits import SkillPermits
-    from fast_agent.tools.tool import Tool, ToolContext, ToolSource
+    from fast_agent.tools.tool import FileChange, Tool, ToolContext, ToolSource
 
 WRITES_FILES: Final = frozenset({"write_text_file", "write_file", "edit_file"})
 """Tools of the runtime that write the file their argument `path` names."""

@@ -9,13 +9,11 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fast_agent.errors import ResourceError, ToolError
-from fast_agent.messages.content import ImageContent, TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import ImageContent, TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.resources.catalog import page
-from fast_agent.resources.limits import estimate
 from fast_agent.resources.problem import NotFound
-from fast_agent.resources.resource import TOKENS, WHY
+from fast_agent.resources.resource import TOKENS, WHY, estimate
 from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.sections import excerpt, sections
 from fast_agent.text.frozen import frozen
@@ -26,8 +24,7 @@ from fast_agent.tools.worker_threads import WorkerThreads
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import ToolCall
+    from fast_agent.messages.message import Content, ToolCall
     from fast_agent.resources.catalog import Catalog
     from fast_agent.resources.resource import Resource, ResourceContent
     from fast_agent.text.json_value import JsonValue

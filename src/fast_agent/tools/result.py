@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from fast_agent.errors import FastAgentError, ToolError
-from fast_agent.messages.content import (
+from fast_agent.messages.json_message import content_from_wire
+from fast_agent.messages.message import (
     AudioContent,
     Content,
     EmbeddedResource,
@@ -23,9 +24,8 @@ from fast_agent.messages.content import (
     OpaqueContent,
     ResourceLink,
     TextContent,
+    ToolResult,
 )
-from fast_agent.messages.json_message import content_from_wire
-from fast_agent.messages.message import ToolResult
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue

@@ -10,13 +10,11 @@ from anyio import Lock, wait_readable, wait_writable
 
 from fast_agent.errors import ToolError
 from fast_agent.text.visible import visible
-from fast_agent.tools.human import HumanAnswer, asker
-from fast_agent.tools.human_form import form_fields
+from fast_agent.tools.human import HumanAnswer, asker, form_fields
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.tools.human import HumanRequest, Origins
-    from fast_agent.tools.human_form import FormField
+    from fast_agent.tools.human import FormField, HumanRequest, Origins
 
 CONTROLLING_TERMINAL = "/dev/tty"
 

@@ -1,25 +1,29 @@
-"""The tools of one agent under one roof: looked up by name, duplicates made known, some wrapped."""
+"""The tools of one agent under one roof: looked up by name, duplicates made known, some wrapped.
+
+The filters a card sets for a server hold when a tool is used as much as when it is listed.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from operator import is_not
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import TextContent, ToolResult
+from fast_agent.text.frozen import frozen
 from fast_agent.tools.tool import PreviewedTool, Tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.message import ToolCall
     from fast_agent.models.model import ToolSpec
     from fast_agent.text.json_value import JsonObject
-    from fast_agent.tools.file_change import FileChange
-    from fast_agent.tools.tool import ToolContext, Toolset, ToolSource
+    from fast_agent.tools.tool import FileChange, ToolContext, Toolset, ToolSource
 
 DuplicateSink: TypeAlias = "Callable[[Tool, Tool], None]"
 """Called with the tool that keeps a name and the one that loses it."""
@@ -200,3 +204,56 @@ class WrappedToolset:
         if now is not self._seen:
             self._seen, self._tools = now, self._wrap(now)
         return self._tools
+
+
+Patterns: TypeAlias = "Mapping[str, Sequence[str]] | None"
+"""Patterns by server name. No mapping, or a server that is not in it: everything is allowed."""
+
+
+def allows(patterns: Patterns, server: str, name: str) -> bool:
+    """Return whether `name` of `server` passes.
+
+    Args:
+        patterns: `*`, `?` and `[...]` patterns by server, case-sensitive.
+        server: The server's name.
+        name: A tool's or prompt's name, or a resource's URI, as the server has it.
+
+    Returns:
+        True for a server without patterns; else whether one of them matches, so that an empty list
+        allows nothing.
+    """
+    if patterns is None or server not in patterns:
+        return True
+    return any(fnmatchcase(name, pattern) for pattern in patterns[server])
+
+
+@frozen(kw_only=True)
+class ServerFilter:
+    """The three filters of one agent.
+
+    Args:
+        tools: Patterns of tool names by server.
+        resources: Patterns of resource URIs by server.
+        prompts: Patterns of prompt names by server.
+    """
+
+    tools: Patterns = None
+    resources: Patterns = None
+    prompts: Patterns = None
+
+    @classmethod
+    def of(cls, config: AgentConfig) -> ServerFilter:
+        """Take the filters of a card."""
+        return cls(tools=config.tools, resources=config.resources, prompts=config.prompts)
+
+    def allows_tool(self, server: str, name: str) -> bool:
+        """Return whether the tool may be listed and called."""
+        return allows(self.tools, server, name)
+
+    def allows_resource(self, server: str, uri: str) -> bool:
+        """Return whether the resource may be listed and read."""
+        return allows(self.resources, server, uri)
+
+    def allows_prompt(self, server: str, name: str) -> bool:
+        """Return whether the prompt may be listed and used."""
+        return allows(self.prompts, server, name)

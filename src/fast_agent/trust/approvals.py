@@ -289,7 +289,7 @@ class Approvals:
         what: str = "the approval",
     ) -> None:
         """Change the file, with no other process between reading and writing."""
-        from fast_agent.text.atomic_file import FileLock, write_atomic
+        from fast_agent.text.safe_file import FileLock, write_atomic
 
         if not self._readable:
             raise ConfigError(
@@ -317,7 +317,7 @@ class Approvals:
 
     def _keep_texts(self, approvals: Iterable[Approval], texts: Mapping[str, str]) -> None:
         """Keep the texts of approved files, and drop those no approval names any more."""
-        from fast_agent.text.atomic_file import write_atomic
+        from fast_agent.text.safe_file import write_atomic
 
         folder = self.path.parent / TEXTS
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from fast_agent.config.model_query import split_models
+from fast_agent.config.providers import split_models
 from fast_agent.config.settings import NO_SETTINGS
 from fast_agent.errors import ModelError
 from fast_agent.text.environment import with_defaults
@@ -18,9 +18,8 @@ from fast_agent.trust.digest import code_digests, file_digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from fast_agent.cards.agent_config import AgentConfig
+    from fast_agent.cards.agent_config import AgentConfig, RequestParams
     from fast_agent.cards.card import Card
-    from fast_agent.cards.request_params import RequestParams
     from fast_agent.config.settings import Settings
     from fast_agent.trust.origin import Root
 

@@ -100,7 +100,7 @@ class EarlierApprovals:
         Raises:
             ConfigError: The rest cannot be written.
         """
-        from fast_agent.text.atomic_file import write_atomic
+        from fast_agent.text.safe_file import write_atomic
 
         gone = [
             path

@@ -1,4 +1,4 @@
-"""`file.py:name`: how a card names a Python function, and finding the file."""
+"""`file.py:name`: how a card names a Python function, finding the file, and what can be wrong."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from fast_agent.diagnostics.function_error import function_error
+from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
 from fast_agent.diagnostics.rules import (
     FUNCTION_FILE_MISSING,
     FUNCTION_FILE_OUTSIDE,
+    FUNCTION_FILE_SYNTAX,
     FUNCTION_NAME_MISSING,
     FUNCTION_SPELLING,
 )
+from fast_agent.errors import CardError
 from fast_agent.text.frozen import frozen
+from fast_agent.text.span import Position, Span
 from fast_agent.text.suggestion import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fast_agent.errors import CardError
+    from fast_agent.diagnostics.diagnostic import Severity
 
 Role: TypeAlias = Literal["tool", "tool_hook", "turn_hook"]
 """What a card uses a function as."""
-
 HOOK_PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"tool_hook": ("ctx", "args", "call_next"), "turn_hook": ("ctx",)}
 )
@@ -124,3 +126,59 @@ def _files_in(directory: Path) -> Iterable[str]:
         return sorted(file.name for file in directory.iterdir() if file.suffix == ".py")
     except OSError:
         return ()
+
+
+NOWHERE = Span(Position(0, 0), Position(0, 0))
+"""Replaced by the place in the card that names the function, until that is known."""
+
+
+def function_error(
+    code: str,
+    message: str,
+    *,
+    hint: str | None = None,
+    path: str = "",
+    span: Span | None = None,
+    source_line: str | None = None,
+    replacement: str | None = None,
+) -> CardError:
+    """Make the error for one function of a card.
+
+    Args:
+        code: The rule.
+        message: What is wrong.
+        hint: What to do, or None.
+        path: The file it is wrong in; empty for the card's own.
+        span: The place in that file, or None.
+        source_line: The line at that place, or None.
+        replacement: What the card should have instead of the function, or None.
+
+    Returns:
+        The error, with one diagnostic. Where `path` is empty, the caller knows the place.
+    """
+    fix = None if replacement is None else Fix(NOWHERE, replacement)
+    severity: Severity = "error"
+    diagnostic = Diagnostic(code, message, path, span, severity, hint, fix, source_line=source_line)
+    return CardError(message, hint=hint, diagnostics=(diagnostic,))
+
+
+def syntax_error(problem: SyntaxError, path: str) -> CardError:
+    """Make the error for a Python file that cannot be parsed.
+
+    Args:
+        problem: What the compiler says.
+        path: The file, as it is to be shown.
+
+    Returns:
+        The error, at the line and column of the Python file.
+    """
+    span: Span | None = None
+    line: str | None = None
+    if problem.lineno is not None:
+        column = max(1, problem.offset or 1)
+        end_line, end = problem.end_lineno, problem.end_offset
+        width = end - column if end and end_line == problem.lineno and end > column else 1
+        span = Span.at(problem.lineno, column, width)
+        line = problem.text.rstrip("\r\n") if problem.text else None
+    message = f"`{path}` is not valid Python: {problem.msg}"
+    return function_error(FUNCTION_FILE_SYNTAX, message, path=path, span=span, source_line=line)

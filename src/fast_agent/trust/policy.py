@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.config.reading import LayerReader
+from fast_agent.config.layer import LayerReader
 from fast_agent.config.trust import NO_TRUST, TRUST, DenySettings
 from fast_agent.errors import ConfigError
 from fast_agent.schema.reader import built

@@ -48,7 +48,7 @@ class ServerTools:
             What is different from the last time, in words; None where nothing is, or where the
             server is new. What cannot be stored is logged, and reported again.
         """
-        from fast_agent.text.atomic_file import FileLock
+        from fast_agent.text.safe_file import FileLock
 
         lock = FileLock(self._path.with_suffix(".lock"))
         try:
@@ -88,7 +88,7 @@ class ServerTools:
         return cast("dict[str, dict[str, Digests]]", value)
 
     def _write(self, known: Mapping[str, Mapping[str, Digests]]) -> None:
-        from fast_agent.text.atomic_file import write_atomic
+        from fast_agent.text.safe_file import write_atomic
 
         text = json.dumps(known, sort_keys=True, indent=0)
         write_atomic(self._path, text.encode("utf-8", "surrogatepass"))

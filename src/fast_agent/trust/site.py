@@ -9,8 +9,7 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from fast_agent.config.model_query import QUERY_KEYS, split_models
-from fast_agent.config.providers import PROVIDERS, is_own_host
+from fast_agent.config.providers import PROVIDERS, QUERY_KEYS, is_own_host, split_models
 from fast_agent.text.environment import has_variable, variables_in, with_defaults
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import (

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from fast_agent.commands.controller import ConversationController
     from fast_agent.config.tui import TuiSettings
     from fast_agent.messages.message import Message
-    from fast_agent.models.usage import ContextUse
+    from fast_agent.models.model import ContextUse
     from fast_agent.registry.reload import Reload
     from fast_agent.resources.skill_client.entry import SkillCall
     from fast_agent.sessions.session import Session

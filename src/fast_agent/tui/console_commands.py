@@ -13,10 +13,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.commands.command import Command, CommandResult, Word
+from fast_agent.commands.command import Command, CommandResult, Word, fenced
 from fast_agent.commands.completion import complete
 from fast_agent.commands.table import COMMANDS, command_help, help_topics
-from fast_agent.commands.wording import fenced
 from fast_agent.errors import FastAgentError, RunError, os_reason
 from fast_agent.tui.console_programs import details, document, external_editor, transcript
 from fast_agent.tui.drawing.rows import shown
@@ -418,7 +417,7 @@ class _OwnCommands:
         del arguments
         from anyio.to_thread import run_sync
 
-        from fast_agent.text.atomic_file import write_atomic
+        from fast_agent.text.safe_file import write_atomic
 
         path = controller.workspace / f"fast-agent-report-{int(time.time())}.md"
         try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from fast_agent.commands.controller import ConversationController
-    from fast_agent.models.selection import Selection
+    from fast_agent.models.check import Selection
 
 _MIB = 1 << 20
 STAND_IN = "passthrough"

@@ -18,9 +18,8 @@ from fast_agent.acp.permission import (
     remembered_verdict,
 )
 from fast_agent.errors import RunError, ToolError
-from fast_agent.messages.content import TextContent
-from fast_agent.tools.human import HumanAnswer, HumanRequest, asker, named
-from fast_agent.tools.human_form import form_fields
+from fast_agent.messages.message import TextContent
+from fast_agent.tools.human import HumanAnswer, HumanRequest, asker, form_fields, named
 from fast_agent.tui.drawing.activity import diff_rows
 from fast_agent.tui.drawing.rows import clip, shown, wrap
 
@@ -28,12 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fast_agent.acp.remembered import RememberedPermissions
-    from fast_agent.mcp.sampling import SamplingRequest
+    from fast_agent.mcp.client_side import SamplingRequest
     from fast_agent.messages.message import Message
     from fast_agent.runtime.protected_files import ProtectedFiles
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.tools.human import Origins
-    from fast_agent.tools.human_form import FormField
+    from fast_agent.tools.human import FormField, Origins
     from fast_agent.tools.permission import PermissionRequest
     from fast_agent.tui.drawing.theme import Theme
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from anyio.to_thread import run_sync
 
-from fast_agent.commands.command import Command, CommandResult
-from fast_agent.commands.wording import short
+from fast_agent.commands.command import Command, CommandResult, short
 from fast_agent.errors import RunError
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.files.file_history import FileRestore, content_of
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.commands.command import Arguments
     from fast_agent.commands.controller import ConversationController
     from fast_agent.messages.message import Message
-    from fast_agent.sessions.row import Row
+    from fast_agent.sessions.event import Row
     from fast_agent.tui.console import Console
 
 _MAX_CHOICES: Final = 9

@@ -8,10 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from fast_agent.commands.command import Command, CommandResult, Word
-from fast_agent.commands.wording import listed, short
-from fast_agent.config.find import find_files
+from fast_agent.commands.command import Command, CommandResult, Word, listed, short
 from fast_agent.config.home import CONFIG_NAMES, SECRETS_NAMES, home_directory
+from fast_agent.config.load import find_files
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.tui import TUI, ThemeName, TuiSettings
 from fast_agent.errors import ConfigError, RunError, ToolError, os_reason
@@ -180,8 +179,7 @@ def _checked(name: str, text: str, file: Path) -> JsonValue:
     """
     if name == "bind":
         raise ConfigError("keys are bound in the file", hint="write `tui: {bind: {ctrl-s: steer}}`")
-    from fast_agent.config.layer import EnvironmentLayer
-    from fast_agent.config.reading import LayerReader
+    from fast_agent.config.layer import EnvironmentLayer, LayerReader
 
     kind = next(one.kind for one in TUI.entries if one.name == name)
     reader = LayerReader(EnvironmentLayer({}), file.parent, None)
@@ -210,7 +208,7 @@ def _file_of_home(names: Sequence[str]) -> Path:
 
 def _write(file: Path, keys: tuple[str, str], value: JsonValue, *, private: bool = False) -> None:
     from fast_agent.config.edit import with_setting
-    from fast_agent.text.atomic_file import write_atomic
+    from fast_agent.text.safe_file import write_atomic
 
     try:
         text = file.read_text("utf-8") if file.exists() else ""

@@ -24,7 +24,7 @@ from fast_agent.commands.controller import ConversationController
 from fast_agent.config.home import home_directory
 from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE
 from fast_agent.errors import ConfigError, FastAgentError, RunError, SessionError
-from fast_agent.models.selection import FALLBACK_NOTICE
+from fast_agent.models.check import FALLBACK_NOTICE
 from fast_agent.runtime.protected_files import ProtectedFiles
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.files.file_history import DIRECTORY as FILE_HISTORY

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.card import Card
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import Message
+    from fast_agent.messages.message import Content, Message
     from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject
     from fast_agent.workflows.workflow_turn import WorkflowTurn

@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING
 
 from fast_agent.agents.turn_context import Outcome
 from fast_agent.errors import RunError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message
-from fast_agent.workflows.blueprint import WorkflowBlueprint
-from fast_agent.workflows.tagged import blocks_of, excerpt, request_text, tagged
-from fast_agent.workflows.workflow import Workflow
+from fast_agent.messages.message import Message, TextContent
+from fast_agent.workflows.workflow import (
+    Workflow,
+    WorkflowBlueprint,
+    blocks_of,
+    excerpt,
+    request_text,
+    tagged,
+)
 
 if TYPE_CHECKING:
     from fast_agent.cards.card import Card
-    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Content
     from fast_agent.runtime.blueprint import Blueprint
     from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonValue

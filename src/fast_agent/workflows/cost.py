@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from fast_agent.agents.agent_skills import directories_of
 from fast_agent.agents.runtime_options import MAX_DEPTH
 from fast_agent.agents.turn_context import MAX_WITHOUT_TOOLS
-from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
 from fast_agent.cards.set_check import referred_names
 from fast_agent.config.bounds import MAX_ITERATIONS
 from fast_agent.text.frozen import frozen

@@ -9,10 +9,15 @@ from fast_agent.agents.turn_context import Outcome
 from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.models.model import OutputSchema
 from fast_agent.text.frozen import frozen
-from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.brain import object_in
-from fast_agent.workflows.tagged import briefing, excerpt, request_text, tagged
-from fast_agent.workflows.workflow import Workflow
+from fast_agent.workflows.workflow import (
+    Workflow,
+    WorkflowBlueprint,
+    briefing,
+    excerpt,
+    request_text,
+    tagged,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

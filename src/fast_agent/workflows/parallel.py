@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING
 
 from fast_agent.agents.turn_context import Outcome
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import Message, TextContent
 from fast_agent.text.frozen import frozen
-from fast_agent.workflows.blueprint import WorkflowBlueprint
-from fast_agent.workflows.settled import together
-from fast_agent.workflows.tagged import blocks_of, excerpt, request_text, tagged
-from fast_agent.workflows.workflow import Workflow
+from fast_agent.workflows.workflow import (
+    Workflow,
+    WorkflowBlueprint,
+    blocks_of,
+    excerpt,
+    request_text,
+    tagged,
+)
+from fast_agent.workflows.workflow_turn import together
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.card import Card
-    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Content
     from fast_agent.runtime.blueprint import Blueprint
     from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject, JsonValue

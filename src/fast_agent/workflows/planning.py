@@ -13,26 +13,31 @@ from fast_agent.agents.turn_context import Outcome
 from fast_agent.cards.fields import default_of
 from fast_agent.errors import FastAgentError, LimitError, RunError
 from fast_agent.text.frozen import frozen
-from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.brain import CoordinatorModel
 from fast_agent.workflows.plan import MAX_TASKS, NextStep, Plan, Step, WholePlan
-from fast_agent.workflows.settled import settled
-from fast_agent.workflows.tagged import briefing, excerpt, request_text, tagged
-from fast_agent.workflows.workflow import Workflow
+from fast_agent.workflows.workflow import (
+    Workflow,
+    WorkflowBlueprint,
+    briefing,
+    excerpt,
+    request_text,
+    tagged,
+)
+from fast_agent.workflows.workflow_turn import settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from fast_agent.agents.child_call_batch import ChildCallBatch
     from fast_agent.agents.delegation.child_history import HistoryRoute
+    from fast_agent.agents.tool_calls import ChildCallBatch
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
     from fast_agent.runtime.blueprint import Blueprint
     from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject, JsonValue
-    from fast_agent.workflows.blueprint import MakeWorkflow
     from fast_agent.workflows.plan import PlanShape, Task
+    from fast_agent.workflows.workflow import MakeWorkflow
     from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 MAX_FRUITLESS: Final = 5

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.agents.output import JsonOutput
 from fast_agent.agents.turn_context import Outcome
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message
-from fast_agent.workflows.blueprint import WorkflowBlueprint
+from fast_agent.messages.message import Message, TextContent
 from fast_agent.workflows.brain import CoordinatorModel
-from fast_agent.workflows.tagged import blocks_of, excerpt, request_text
-from fast_agent.workflows.workflow import Workflow
+from fast_agent.workflows.workflow import (
+    Workflow,
+    WorkflowBlueprint,
+    blocks_of,
+    excerpt,
+    request_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

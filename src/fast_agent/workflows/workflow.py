@@ -1,33 +1,40 @@
-"""Workflow: an agent that has other agents do the work; what all its types have in common."""
+"""Workflow: an agent that has other agents do the work; what all its types have in common.
+
+A blueprint is a card of a workflow's type made ready once. Messages quote texts in tags that they
+cannot leave.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from logging import getLogger
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from anyio import CancelScope
 
 from fast_agent.agents.conversation import conversation_of
 from fast_agent.agents.live_agent import LiveAgent
+from fast_agent.cards.agent_config import NO_PARAMS
 from fast_agent.cards.fields import default_of
 from fast_agent.cards.set_check import referred_names
 from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.message import Message, TextContent
+from fast_agent.prompt.prompt_block import attribute, escaped
+from fast_agent.runtime.blueprint import templates_of
 from fast_agent.text.frozen import frozen
 from fast_agent.workflows.workflow_turn import WorkflowTurn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.turn_context import Outcome, TurnContext
     from fast_agent.agents.turn_life import TurnLife
-    from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.cards.request_params import UsageLimits
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import Message
+    from fast_agent.cards.agent_config import AgentConfig, UsageLimits
+    from fast_agent.cards.card import Card
+    from fast_agent.messages.message import Content
     from fast_agent.runtime.context import RuntimeContext
     from fast_agent.workflows.brain import CoordinatorModel
 
@@ -172,3 +179,117 @@ class Workflow(LiveAgent):
                     problem = problem or error
         if problem is not None:
             raise problem
+
+
+SHORT: Final = 2_000
+"""Longest text of one answer in the record of a workflow, in characters."""
+
+
+def tagged(tag: str, text: str, **attributes: str) -> str:
+    """Wrap a string in two tags.
+
+    Args:
+        tag: The element's name.
+        text: The text; it is escaped, and so can neither close the element nor open another.
+        **attributes: Attributes of the element.
+    """
+    written = "".join([attribute(name, value) for name, value in attributes.items()])
+    return f"<{tag}{written}>\n{escaped(text.strip())}\n</{tag}>"
+
+
+def request_text(request: Message) -> str:
+    """Wrap the text of a request in tags."""
+    return tagged("request", request.text)
+
+
+def blocks_of(message: Message) -> tuple[Content, ...]:
+    """Return what is not text in a message, to be passed on with the tagged texts."""
+    content = message.content
+    if len(content) == 1 and isinstance(content[0], TextContent):
+        return ()
+    return tuple([block for block in content if not isinstance(block, TextContent)])
+
+
+def excerpt(text: str, limit: int = SHORT) -> str:
+    """Cut a string for a record.
+
+    Args:
+        text: The text.
+        limit: Most characters kept.
+    """
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]} [{len(text) - limit} characters more]"
+
+
+def briefing(parts: Iterable[str], *sources: Message) -> Message:
+    """Make a user message.
+
+    Args:
+        parts: Its paragraphs; empty ones are left out.
+        sources: Messages whose images, sounds and resources go along.
+    """
+    text = "\n\n".join([part for part in parts if part])
+    blocks = [block for source in sources for block in blocks_of(source)]
+    return Message("user", (TextContent(text), *blocks))
+
+
+MakeWorkflow: TypeAlias = "Callable[[WorkflowSetup], Workflow]"
+"""Makes an instance of a type: its class, as a rule."""
+
+
+class WorkflowBlueprint:
+    """The blueprint of a card of a workflow's type.
+
+    Args:
+        card: The card.
+        context: What it is made with.
+        make: Makes an instance of the type.
+        brain: The workflow's own model; None for a type that has none.
+
+    Raises:
+        HistoryError: A file of its `messages` cannot be read.
+    """
+
+    def __init__(
+        self,
+        card: Card,
+        context: RuntimeContext,
+        make: MakeWorkflow,
+        *,
+        brain: CoordinatorModel | None = None,
+    ) -> None:
+        self._config = card.config
+        self._context = context
+        self._make = make
+        self._brain = brain
+        options = context.options
+        own = card.config.request_params or NO_PARAMS
+        params = options.params.over(own).over(context.settings.request_params)
+        self._limits = params.usage_limits
+        self._templates = templates_of(card.config, options.workspace)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of the MCP servers its own model uses; its members need their own."""
+        return () if self._brain is None else self._brain.servers
+
+    def instance(
+        self,
+        messages: Iterable[Message] | None = None,
+        *,
+        shared: bool = False,
+        turn: TurnContext | None = None,
+    ) -> Workflow:
+        """Make an instance; see `Blueprint.instance`."""
+        return self._make(
+            WorkflowSetup(
+                config=self._config,
+                context=self._context,
+                turn=self._context.turn if turn is None else turn,
+                templates=self._templates if messages is None else messages,
+                shared=shared,
+                limits=self._limits,
+                brain=self._brain,
+            )
+        )

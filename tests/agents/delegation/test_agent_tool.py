@@ -10,8 +10,7 @@ from tests.patience import pass_seconds
 from fast_agent.agents.delegation.agent_tool import ChildCallLimits, agent_tool, describe
 from fast_agent.agents.delegation.child_history import HistoryRoute
 from fast_agent.agents.events import ChildFinished, ChildStarted, Event, TurnStarted
-from fast_agent.cards.agent_config import AgentConfig
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import AgentConfig, RequestParams, UsageLimits
 from fast_agent.errors import LimitError, RunError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.messages.validity import check_validity
@@ -21,7 +20,7 @@ from fast_agent.models.offline.script import Fail, ScriptedModel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.models.model import Model, ModelRequest
     from fast_agent.tools.tool import Tool
 

@@ -9,15 +9,14 @@ from fast_agent.agents.events import Warned
 from fast_agent.agents.history.compaction import compact, start_for
 from fast_agent.agents.history.transcript import Compaction, Transcript
 from fast_agent.errors import ContextError, LimitError, ModelError, RunError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.agents.conftest import Doing, Script
 
-    from fast_agent.agents.llm_agent import LlmAgent
+    from fast_agent.agents.live_agent import LlmAgent
     from fast_agent.models.model import ModelRequest
 
 pytestmark = pytest.mark.anyio
@@ -211,7 +210,7 @@ async def test_a_long_turn_is_summarized_up_to_its_last_calls(
 async def test_a_summary_is_charged_like_any_request(
     make_agent: Callable[..., LlmAgent], script: type[Script]
 ) -> None:
-    from fast_agent.cards.request_params import RequestParams, UsageLimits
+    from fast_agent.cards.agent_config import RequestParams, UsageLimits
 
     params = RequestParams(usage_limits=UsageLimits(max_requests=2))
     agent = make_agent(script([lambda request: small(2_000, request)]), params=params)

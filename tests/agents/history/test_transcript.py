@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.agents.history.transcript import Transcript
-from fast_agent.messages.content import TextContent
 from fast_agent.messages.long_results import ResultLimits
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
 from fast_agent.messages.validity import LOST, check_validity, view_of
 
 ids = st.sampled_from(["a", "b", "c"])

@@ -22,7 +22,7 @@ from fast_agent.mcp.oauth.login import LoginOptions, log_in, revoke
 from fast_agent.mcp.pool import ServerPool, need
 from fast_agent.mcp.server import HttpTarget, ServerSpec
 from fast_agent.messages.message import ToolCall
-from fast_agent.tools.filter import ServerFilter
+from fast_agent.tools.toolbox import ServerFilter
 from fast_agent.trust.effect import Effect, Holder
 from fast_agent.trust.grant import Grant, origin_of
 

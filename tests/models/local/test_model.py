@@ -15,11 +15,17 @@ import anyio
 import pytest
 from bench.local_eval.first_questions import FIRST_QUESTIONS, ask_first, write_starter_set
 
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError
-from fast_agent.messages.content import EmbeddedResource, ImageContent, TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.endpoint import Endpoint
+from fast_agent.messages.message import (
+    EmbeddedResource,
+    ImageContent,
+    Message,
+    TextContent,
+    ToolCall,
+    ToolResult,
+)
+from fast_agent.models.access import Endpoint
 from fast_agent.models.local.answer import Answer, Chunk
 from fast_agent.models.local.engine import EngineKey, EnginePool, TemplateAbilities, default_threads
 from fast_agent.models.local.model import LocalModel, chat_messages, chat_tools

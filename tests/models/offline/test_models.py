@@ -8,18 +8,26 @@ import anyio
 import pytest
 
 from fast_agent.errors import ModelError
-from fast_agent.messages.content import (
+from fast_agent.messages.history import History
+from fast_agent.messages.message import (
     EmbeddedResource,
     ImageContent,
+    Message,
     OpaqueContent,
     ResourceLink,
     TextContent,
+    ToolCall,
+    ToolResult,
 )
-from fast_agent.messages.history import History
-from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.model import Delta, ModelRequest, ModelResponse, OutputSchema, TextDelta
+from fast_agent.models.model import (
+    Delta,
+    ModelRequest,
+    ModelResponse,
+    OutputSchema,
+    TextDelta,
+    Usage,
+)
 from fast_agent.models.offline.models import PassthroughModel, PlaybackModel, SlowModel
-from fast_agent.models.usage import Usage
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,15 @@ import anyio
 import pytest
 
 from fast_agent.errors import ModelError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message, ToolResult
-from fast_agent.models.model import Delta, ModelRequest, ModelResponse, TextDelta, ThinkingDelta
+from fast_agent.messages.message import Message, TextContent, ToolResult
+from fast_agent.models.model import (
+    Delta,
+    ModelRequest,
+    ModelResponse,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
 from fast_agent.models.offline.script import (
     Call,
     Choose,
@@ -21,7 +27,6 @@ from fast_agent.models.offline.script import (
     ScriptedModel,
     Together,
 )
-from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
     from fast_agent.models.offline.script import Step

@@ -7,7 +7,7 @@ import pytest
 
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
-from fast_agent.models.model import ModelRequest
+from fast_agent.models.model import ModelRequest, Usage
 from fast_agent.models.offline.script import (
     Call,
     Choose,
@@ -19,7 +19,6 @@ from fast_agent.models.offline.script import (
     Together,
 )
 from fast_agent.models.offline.script_file import ScriptBook, read_script_file
-from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ from tests.models.conftest import HELLO, KEY, Asked, Reply, ask_of, failure_of_r
 from tests.models.conftest import OpenAIWire as Wired
 from tests.patience import pass_seconds, until
 
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
-from fast_agent.models.endpoint import Endpoint
+from fast_agent.models.access import Endpoint
 from fast_agent.models.model import (
     ModelRequest,
     TextDelta,

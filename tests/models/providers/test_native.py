@@ -10,14 +10,12 @@ import pytest
 from tests.models.conftest import AnthropicWire as Wired
 from tests.models.conftest import OpenAIWire, Reply
 
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError
-from fast_agent.messages.content import ImageContent, TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.endpoint import Endpoint
-from fast_agent.models.model import Delta, ModelRequest, OutputSchema, TextDelta, ToolSpec
+from fast_agent.messages.message import ImageContent, Message, TextContent, ToolCall, ToolResult
+from fast_agent.models.access import Endpoint
+from fast_agent.models.model import Delta, ModelRequest, OutputSchema, TextDelta, ToolSpec, Usage
 from fast_agent.models.providers.provider import ProviderModel
-from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
     from tests.models.conftest import StartWire, Wire
@@ -216,7 +214,7 @@ async def test_stop_reasons(start_wire: StartWire, stop: str, reason: str) -> No
 
 
 async def test_a_sound_is_refused_by_name(start_wire: StartWire) -> None:
-    from fast_agent.messages.content import AudioContent
+    from fast_agent.messages.message import AudioContent
 
     wire = start_wire()
     model = model_of(wire)

@@ -14,31 +14,33 @@ from hypothesis import strategies as st
 from tests.models.conftest import HELLO, KEY, ask_of, failure_of_request
 from tests.models.conftest import OpenAIWire as Wired
 
-from fast_agent.cards.request_params import RequestParams
-from fast_agent.messages.content import (
+from fast_agent.cards.agent_config import RequestParams
+from fast_agent.messages.message import (
     AudioContent,
     EmbeddedResource,
     ImageContent,
+    Message,
     OpaqueContent,
     ResourceLink,
     TextContent,
+    ToolCall,
+    ToolResult,
 )
-from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.model import (
     ModelRequest,
     OutputSchema,
     TextDelta,
     ThinkingDelta,
     ToolSpec,
+    Usage,
 )
 from fast_agent.models.providers.provider import RetryPolicy
-from fast_agent.models.usage import Usage
 
 if TYPE_CHECKING:
     from tests.models.conftest import StartWire
 
     from fast_agent.config.settings import StatedFacts
-    from fast_agent.models.endpoint import Endpoint
+    from fast_agent.models.access import Endpoint
 
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ import pytest
 from tests.models.conftest import AnthropicWire, OpenAIWire, Reply
 from tests.models.providers.test_native import model_of, response_of
 
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.config.settings import NO_SETTINGS
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
@@ -22,7 +22,7 @@ from fast_agent.models.spec import parse_model_spec
 if TYPE_CHECKING:
     from tests.models.conftest import Json, StartWire
 
-    from fast_agent.config.model_query import Effort
+    from fast_agent.config.providers import Effort
 
 pytestmark = pytest.mark.anyio
 

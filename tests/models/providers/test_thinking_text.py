@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from tests.models.conftest import HELLO, ask_of
 from tests.models.conftest import OpenAIWire as Wired
 
-from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import TextContent
 from fast_agent.models.model import Delta, TextDelta, ThinkingDelta
-from fast_agent.models.providers.thinking_text import ThinkingSplitter, split_thinking
+from fast_agent.models.providers.classes import ThinkingSplitter, split_thinking
 
 if TYPE_CHECKING:
     from tests.models.conftest import StartWire

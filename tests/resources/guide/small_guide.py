@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from fast_agent.resources.guide.file import load_guide
+from fast_agent.resources.guide.config import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
-from fast_agent.resources.limits import Limits
+from fast_agent.resources.resource import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

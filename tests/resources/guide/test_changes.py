@@ -10,7 +10,7 @@ from tests.resources.guide.small_guide import META, listed, make_root, provider,
 
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.folder import Folder
-from fast_agent.resources.guide.file import load_guide
+from fast_agent.resources.guide.config import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
 from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.service import ResourceService, ServerInfo

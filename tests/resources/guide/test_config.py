@@ -8,7 +8,7 @@ from fast_agent.config.fields import config_schema
 from fast_agent.config.load import load_settings
 from fast_agent.diagnostics.render_human import render_human
 from fast_agent.errors import ConfigError
-from fast_agent.resources.guide.file import configured_guide, load_guide
+from fast_agent.resources.guide.config import configured_guide, load_guide
 from fast_agent.resources.guide.provider import GuideProvider
 from fast_agent.resources.uri import Uri
 

@@ -20,11 +20,11 @@ from tests.resources.guide.small_guide import (
 
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.folder import Folder
-from fast_agent.resources.guide.forms import HELP_ENTRY
 from fast_agent.resources.guide.index import Document
 from fast_agent.resources.guide.listing import read_metadata
-from fast_agent.resources.limits import Limits
+from fast_agent.resources.guide.pattern import HELP_ENTRY
 from fast_agent.resources.problem import NotFound
+from fast_agent.resources.resource import Limits
 from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.uri import Uri

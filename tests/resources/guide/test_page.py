@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fast_agent.cli.main import main
-from fast_agent.config.guide import CATEGORY, COLLECTION, GUIDE
-from fast_agent.resources.guide.file import load_guide
+from fast_agent.config.settings import CATEGORY, COLLECTION, GUIDE
+from fast_agent.resources.guide.config import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
 from fast_agent.resources.uri import Uri
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.guide.file import load_guide
+from fast_agent.resources.guide.config import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
-from fast_agent.resources.limits import Limits
 from fast_agent.resources.problem import (
     Ambiguous,
     InvalidUri,
@@ -24,6 +23,7 @@ from fast_agent.resources.problem import (
     Unavailable,
     error_object,
 )
+from fast_agent.resources.resource import Limits
 from fast_agent.resources.uri import Uri
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from fast_agent.config.home import is_never_served
 from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.folder import Folder
-from fast_agent.resources.guide.file import load_guide
+from fast_agent.resources.guide.config import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
-from fast_agent.resources.limits import DEFAULT_LIMITS, Limits
 from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
+from fast_agent.resources.resource import DEFAULT_LIMITS, Limits
 from fast_agent.resources.uri import Uri
 
 if TYPE_CHECKING:

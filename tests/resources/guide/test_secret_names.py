@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.resources.limits import DEFAULT_LIMITS
+from fast_agent.resources.resource import DEFAULT_LIMITS
 from fast_agent.resources.roots import ResourceRoots
 
 if TYPE_CHECKING:

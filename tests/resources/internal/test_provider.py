@@ -16,10 +16,9 @@ from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.internal import provider as internal
 from fast_agent.resources.internal.provider import InternalProvider, read_manifest
-from fast_agent.resources.limits import estimate
 from fast_agent.resources.problem import InvalidUri, NotFound, Unavailable
 from fast_agent.resources.provider import Provider
-from fast_agent.resources.resource import TAGS, TOKENS, WHY
+from fast_agent.resources.resource import TAGS, TOKENS, WHY, estimate
 from fast_agent.resources.search import SearchIndex
 
 if TYPE_CHECKING:

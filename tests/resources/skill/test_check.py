@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.resources.limits import Limits
+from fast_agent.resources.resource import Limits
 from fast_agent.resources.skill.check import check_skills
 from fast_agent.resources.skill.files import SkillLimits
 from fast_agent.resources.skill.provider import SkillOptions

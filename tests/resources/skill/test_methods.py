@@ -7,8 +7,8 @@ import pytest
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.limits import Limits
 from fast_agent.resources.problem import error_object
+from fast_agent.resources.resource import Limits
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.skill.files import SkillLimits
 from fast_agent.resources.skill.methods import EXTENSION, skill_addition
@@ -17,7 +17,7 @@ from fast_agent.resources.skill.provider import SkillOptions, SkillProvider
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.resources.skill.options import NamePolicy
+    from fast_agent.resources.skill.files import NamePolicy
     from fast_agent.text.json_value import JsonObject
 
 META: JsonObject = {

@@ -19,7 +19,7 @@ from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.resources.skill.options import NamePolicy
+    from fast_agent.resources.skill.files import NamePolicy
     from fast_agent.text.json_value import JsonObject
     from fast_agent.text.safe_file import FileBytes
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.resources.limits import Limits
+from fast_agent.resources.resource import Limits
 from fast_agent.resources.skill.files import SkillLimits
 from fast_agent.resources.skill.provider import SkillOptions, SkillProvider
 from fast_agent.resources.uri import Uri
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.resources.skill.options import NamePolicy
+    from fast_agent.resources.skill.files import NamePolicy
     from fast_agent.text.json_value import JsonObject
 
 

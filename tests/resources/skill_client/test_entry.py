@@ -12,8 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.skill_client.approvals import SkillApprovals
-from fast_agent.resources.skill_client.catalog import SkillCatalog
+from fast_agent.resources.skill_client.catalog import (
+    MismatchError,
+    SkillCatalog,
+    verify_file,
+    verify_head,
+)
 from fast_agent.resources.skill_client.entry import (
     MAX_BYTES,
     SkillEntry,
@@ -31,7 +35,7 @@ from fast_agent.resources.skill_client.text import (
     skills_block,
     wrapped_skill,
 )
-from fast_agent.resources.skill_client.verification import MismatchError, verify_file, verify_head
+from fast_agent.tools.skills.gate import SkillApprovals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

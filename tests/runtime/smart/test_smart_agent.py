@@ -14,8 +14,8 @@ from tests.patience import pass_seconds
 
 from fast_agent import FastAgent
 from fast_agent.agents.events import ChildFinished, ChildStarted
-from fast_agent.agents.llm_agent import LlmAgent
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.agents.live_agent import LlmAgent
+from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.mcp.server import from_url
 from fast_agent.prompt.prompt_block import internal_index, resources_block
 from fast_agent.resources.internal.provider import InternalProvider

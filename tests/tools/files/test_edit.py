@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fast_agent.errors import ToolError
-from fast_agent.tools.file_change import unified_diff
 from fast_agent.tools.files.file_tools import replaced
+from fast_agent.tools.tool import unified_diff
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.messages.content import EmbeddedResource, ImageContent, TextContent
-from fast_agent.messages.message import ToolCall
+from fast_agent.messages.message import EmbeddedResource, ImageContent, TextContent, ToolCall
 from fast_agent.tools.files import lookup
 from fast_agent.tools.files.file_tools import FileGuard, FileTool, file_tools
 from fast_agent.tools.files.workspace import Workspace
@@ -18,7 +17,7 @@ from fast_agent.tools.permission import HumanPermission
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Content
     from fast_agent.text.json_value import JsonValue
     from fast_agent.tools.tool import ToolContext
 

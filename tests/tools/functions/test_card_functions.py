@@ -12,7 +12,7 @@ from fast_agent.cards.card import Card
 from fast_agent.cards.load import load_cards
 from fast_agent.errors import CardError
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.models.usage import Usage
+from fast_agent.models.model import Usage
 from fast_agent.tools.functions.card_functions import (
     MAX_KEPT,
     FunctionCheck,
@@ -271,7 +271,7 @@ def test_checking_imports_nothing_heavy() -> None:
     program = """
 import sys
 from fast_agent.tools.functions.card_functions import FunctionCheck, load_functions
-import fast_agent.tools.functions.card_functions, fast_agent.tools.toolbox, fast_agent.tools.filter
+import fast_agent.tools.functions.card_functions, fast_agent.tools.toolbox, fast_agent.tools.toolbox
 heavy = {"pydantic", "asyncio", "anyio", "mcp", "jsonschema"} & set(sys.modules)
 sys.exit(str(heavy) if heavy else 0)
 """

@@ -13,7 +13,7 @@ from fast_agent.cards.load_set import LoadSet
 from fast_agent.config.settings import Settings
 from fast_agent.messages.message import ToolCall
 from fast_agent.runtime.runtime import Runtime
-from fast_agent.tools.skills.permits import MAX_PATTERNS, MAX_TURNS, SkillPermits, read_patterns
+from fast_agent.tools.allowed_calls import MAX_PATTERNS, MAX_TURNS, SkillPermits, read_patterns
 
 if TYPE_CHECKING:
     from pathlib import Path

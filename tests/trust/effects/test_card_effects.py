@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.trust.found_project import CARDS, CONFIG, SECRETS, Project
 
-from fast_agent.cards.agent_config import AgentConfig
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import AgentConfig, RequestParams, UsageLimits
 from fast_agent.config.settings import ProviderSettings, Settings
 from fast_agent.trust.digest import ABSENT
 from fast_agent.trust.effect import ANY_COMMAND, ANY_PAGE

@@ -15,8 +15,7 @@ from fast_agent.agents.events import (
     TurnStarted,
     WorkflowAdvanced,
 )
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import Message, ToolCall, ToolResult
+from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
 from fast_agent.models.offline.script import Call, Fail
 from fast_agent.tui.drawing.activity import MAX_ROWS, Activity
 from fast_agent.tui.drawing.rows import plain, width

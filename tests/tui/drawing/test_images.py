@@ -15,7 +15,7 @@ from PIL import Image
 from tests.tui.terminal_world import Terminal
 from tests.tui.test_terminal import READY
 
-from fast_agent.messages.content import ImageContent, TextContent
+from fast_agent.messages.message import ImageContent, TextContent
 from fast_agent.tui.drawing.images import ImageRoom, Images, PixelSize, image_source
 from fast_agent.tui.drawing.theme import Theme
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.errors import RunError
-from fast_agent.messages.content import (
+from fast_agent.messages.message import (
     AudioContent,
     EmbeddedResource,
     ImageContent,
+    Message,
     TextContent,
 )
-from fast_agent.messages.message import Message
 from fast_agent.tui.input.attachments import (
     attachment_notes,
     typed_text,

@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.errors import LimitError, ModelError, RunError
-from fast_agent.workflows.maker.calibration import Calibration, Estimate, calibrate, usual_samples
-from fast_agent.workflows.maker.odds import smallest_k
+from fast_agent.workflows.maker.calibration import (
+    Calibration,
+    Estimate,
+    calibrate,
+    smallest_k,
+    usual_samples,
+)
 from fast_agent.workflows.maker.race import Sample
 
 if TYPE_CHECKING:

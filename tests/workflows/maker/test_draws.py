@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.agents.output import JsonOutput
-from fast_agent.workflows.maker.draws import Ballot, Match, canonical
+from fast_agent.workflows.maker.race import Ballot, Match, canonical
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import PlainJson

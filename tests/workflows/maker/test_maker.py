@@ -11,8 +11,7 @@ from tests.workflows.scripted_world import World
 
 from fast_agent.agents.events import TurnFinished, TurnStarted
 from fast_agent.agents.output import JsonOutput
-from fast_agent.cards.agent_config import AgentConfig
-from fast_agent.cards.request_params import RequestParams, UsageLimits
+from fast_agent.cards.agent_config import AgentConfig, RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message
 from fast_agent.models.offline.script import Delay, Fail, Say

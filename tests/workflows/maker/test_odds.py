@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.errors import RunError
-from fast_agent.workflows.maker.odds import (
+from fast_agent.workflows.maker.calibration import (
     against,
     make_plan,
     plan_with,

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.errors import LimitError, ModelError
-from fast_agent.workflows.maker.odds import step_success, votes_per_step
+from fast_agent.workflows.maker.calibration import step_success, votes_per_step
 from fast_agent.workflows.maker.race import Sample, Tally, Verdict, hold_vote, vote_at_once
 
 if TYPE_CHECKING:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from anyio import Semaphore
 
-from fast_agent.agents.delegation.child_call import call_child
+from fast_agent.agents.delegation.child_history import call_child
 from fast_agent.agents.events import ChildFinished, ChildStarted
 from fast_agent.agents.output import JsonSchema
 from fast_agent.agents.runtime_options import MAX_DEPTH
 from fast_agent.agents.tool_calls import TurnCallContext
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.messages.validity import error_result
 from fast_agent.models.model import ToolSpec
 from fast_agent.steps.steps import deadline
@@ -28,12 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractAsyncContextManager
 
-    from fast_agent.agents.delegation.child_call import Clone
-    from fast_agent.agents.delegation.child_history import HistoryRoute
+    from fast_agent.agents.delegation.child_history import Clone, HistoryRoute
     from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import ToolCall
+    from fast_agent.messages.message import Content, ToolCall
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.tool import ToolContext, ToolSource
 

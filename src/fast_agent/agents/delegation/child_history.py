@@ -6,25 +6,36 @@ Five sources and five merge targets, in every combination; each is one small val
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, assert_never
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, assert_never
+
+from anyio import CancelScope
 
 from fast_agent.agents.conversation import conversation_of
 from fast_agent.agents.history.transcript import Transcript
 from fast_agent.cards.agent_config import NO_OVERRIDES, ChildHistory
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire
+from fast_agent.sessions.cumulative import CumulativeTranscript
 from fast_agent.steps.steps import Codec, Step, here
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from fast_agent.agents.child_call_batch import ChildCallBatch
+    from fast_agent.agents.tool_calls import ChildCallBatch
     from fast_agent.cards.agent_config import AgentConfig, HistorySource, HistoryTarget
     from fast_agent.cards.card import Card
     from fast_agent.messages.message import Message
+
+    Check = Callable[[Path], Path]
+    from collections.abc import Callable
+
+    from fast_agent.agents.agent import Agent
+    from fast_agent.agents.turn_context import TurnContext, TurnResult
+    from fast_agent.text.json_value import JsonValue
 
 
 @frozen
@@ -171,18 +182,6 @@ def history_files(config: AgentConfig, workspace: Path) -> tuple[Path, ...]:
         return ()
     directory = config.directory or workspace
     return tuple([directory / name for name in config.messages])
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from fast_agent.agents.child_call_batch import ChildCallBatch
-    from fast_agent.messages.message import Message
-
-    Check = Callable[[Path], Path]
-
-    from fast_agent.text.json_value import JsonValue
 
 
 class Source(Protocol):
@@ -387,3 +386,57 @@ class StepTarget:
 
 
 _NOTHING: Final[Codec[None]] = Codec(lambda _: None, lambda _: None)
+
+Clone: TypeAlias = "Callable[[Iterable[Message]], Agent]"
+"""Makes a fresh instance of a child that starts with the given messages."""
+
+
+async def call_child(
+    clone: Clone,
+    route: HistoryRoute,
+    child_calls: ChildCallBatch,
+    message: Message | str,
+    *,
+    index: int,
+    context: TurnContext,
+) -> TurnResult:
+    """Call a clone of a child, and deliver its new messages.
+
+    A child that fails, is cancelled or takes too long leaves what its own history would keep: its
+    messages so far, closed so that a model can continue from them; or nothing if it failed before
+    its first answer or does not remember.
+
+    Args:
+        clone: Makes the clone.
+        route: Where it starts from, and where its messages go.
+        child_calls: The parent's side.
+        message: What it is asked.
+        index: Which call of the parent's message this is, from 0.
+        context: Where its turn stands.
+
+    Raises:
+        FastAgentError: What it starts with cannot be read, or its turn could not be finished.
+    """
+    child = clone(() if route.source is None else await route.source(child_calls))
+    started = len(child.history)
+    left: Sequence[Message] | None = None
+    transcript, own = context.transcript, None
+    if transcript is not None and child_calls.concurrent:
+        # What the child and those below it say is held back until its place is known.
+        own = CumulativeTranscript()
+        context = replace(context, transcript=own)
+    try:
+        turn = await child.generate(message, context=context)
+        left = turn.messages + turn.external_messages
+    finally:
+        if transcript is not None and own is not None:
+            child_calls.defer(index, partial(_land, transcript, own))
+        if route.target is not None:
+            route.defer(child_calls, index, child.history[started:] if left is None else left)
+        with CancelScope(shield=True):
+            await child.aclose()
+    return turn
+
+
+async def _land(transcript: CumulativeTranscript, held: CumulativeTranscript) -> None:
+    transcript.block(held)

@@ -19,7 +19,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fast_agent.agents.history.transcript import Compaction
-from fast_agent.cards.request_params import RequestParams
+from fast_agent.cards.agent_config import RequestParams
 from fast_agent.config.bounds import TOKEN_CHARACTERS
 from fast_agent.errors import ContextError, ModelError
 from fast_agent.messages.long_results import RESULTS, size_of
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.history.transcript import Transcript
     from fast_agent.agents.turn_context import TurnContext, TurnSetup
     from fast_agent.messages.history import History
-    from fast_agent.models.model import Model, ToolSpec
-    from fast_agent.models.usage import ContextUse
+    from fast_agent.models.model import ContextUse, Model, ToolSpec
 
 log = getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fast_agent.agents.events import log_warnings
 from fast_agent.errors import SessionError
-from fast_agent.models.usage import Usage
+from fast_agent.models.model import Usage
 from fast_agent.sessions.event import (
     HistoryCleared,
     HistoryCompacted,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.messages.call_ids import CallIds
-from fast_agent.messages.content import TextContent
 from fast_agent.messages.history import History
 from fast_agent.messages.long_results import shortened
-from fast_agent.messages.message import Message
-from fast_agent.messages.validity import append_to_view, view_of
+from fast_agent.messages.message import Message, TextContent
+from fast_agent.messages.validity import CallIds, append_to_view, view_of
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.long_results import ResultLimits
     from fast_agent.messages.message import ToolCall, ToolResult
-    from fast_agent.models.usage import ContextUse
+    from fast_agent.models.model import ContextUse
     from fast_agent.text.json_value import JsonObject
 
 _OLD_RESULT: Final = 512  # bytes left of a result that came before the last ones

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from fast_agent.cards.card_files import TEST_SUFFIXES
 from fast_agent.config.case_fields import CASE_FILE, RECORDINGS
-from fast_agent.config.layer import FileLayer, Place
-from fast_agent.config.reading import LayerReader
+from fast_agent.config.layer import FileLayer, LayerReader, Place
 from fast_agent.diagnostics.rules import UNKNOWN_TEST_KEY, UNREADABLE_TEST_FILE, WRONG_TEST_VALUE
 from fast_agent.errors import ConfigError, RunError
 from fast_agent.schema.explanation import ReadingRules

@@ -1,9 +1,10 @@
-"""Running one case: replayed, live, or recorded again."""
+"""Running one case: replayed, live, or recorded again; off the network unless it may use it."""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,8 +15,7 @@ from fast_agent.agents.events import ToolFinished
 from fast_agent.agents.output import JsonSchema
 from fast_agent.cli.card_test.case_file import holds
 from fast_agent.errors import ConfigError, FastAgentError, TrustError
-from fast_agent.recording.cassette import read_cassette
-from fast_agent.recording.recorder import Recorder
+from fast_agent.recording.cassette import Recorder, read_cassette
 from fast_agent.recording.replayer import Replayer
 from fast_agent.runtime.known_secrets import known_secrets
 from fast_agent.steps.parts import StepRedactor
@@ -32,15 +32,13 @@ if TYPE_CHECKING:
     from fast_agent.agents.turn_context import TurnResult
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_test.case_file import Case, CaseFile, Expectation
-    from fast_agent.cli.card_test.network import NetworkGuard
     from fast_agent.config.case_fields import Judge
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.steps.steps import Steps
     from fast_agent.text.json_value import JsonObject
 
 Recording: TypeAlias = Literal["never", "missing", "all"]
 """Which recordings are made: none, those that are not there, or every one."""
-
 _SHOWN = 200
 
 
@@ -416,3 +414,40 @@ def _describe_error(error: FastAgentError) -> str:
 def _quoted(text: str) -> str:
     shown = " ".join(text.split())
     return f"`{shown}`" if len(shown) <= _SHOWN else f"`{shown[:_SHOWN]}…`"
+
+
+_EVENTS = frozenset({"socket.connect", "socket.getaddrinfo", "socket.sendto"})
+
+
+class NetworkGuard:
+    """Refuses connections of this process while it is closed.
+
+    The interpreter keeps the hook for good, so a program makes one guard.
+    """
+
+    def __init__(self) -> None:
+        self._tried: list[str] | None = None
+        sys.addaudithook(self._hear)
+
+    @contextmanager
+    def closed(self, *, closed: bool) -> Generator[list[str]]:
+        """Refuse connections inside; yields the attempts.
+
+        Args:
+            closed: Whether to refuse; else nothing is done.
+        """
+        tried: list[str] = []
+        self._tried = tried if closed else None
+        try:
+            yield tried
+        finally:
+            self._tried = None
+
+    def _hear(self, event: str, args: tuple[object, ...]) -> None:
+        if self._tried is None or event not in _EVENTS:
+            return
+        target = args[0] if event == "socket.getaddrinfo" else args[-1]
+        if isinstance(target, str) and target.startswith("/"):
+            return  # a socket of this machine's file system
+        self._tried.append(str(target))
+        raise PermissionError(f"a test may not reach the network: {target}")

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 from fast_agent.app import FastAgent
 from fast_agent.cards.card_files import is_test_file
 from fast_agent.cli.card_test.case_file import cases_of, read_case_file
-from fast_agent.cli.card_test.case_run import CaseResult, CaseRunner
-from fast_agent.cli.card_test.network import NetworkGuard
-from fast_agent.cli.output import hide_in_errors
-from fast_agent.cli.report import report_left_out
+from fast_agent.cli.card_test.case_run import CaseResult, CaseRunner, NetworkGuard
+from fast_agent.cli.output import hide_in_errors, report_left_out
 from fast_agent.config.home import CONFIG_NAMES
 from fast_agent.errors import ConfigError, FastAgentError, TrustError
 from fast_agent.text.json_value import as_object

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fast_agent.acp.restart_state import RestartState
+from fast_agent.acp.remembered import RestartState
 from fast_agent.cli import options, wanted
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
-from fast_agent.cli.log import show_log
-from fast_agent.cli.report import ErrorCollector
+from fast_agent.cli.output import ErrorCollector
+from fast_agent.cli.process import show_log
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest, did_you_mean

@@ -88,7 +88,7 @@ def login(
     NAME is a server of the configuration; the address of any other server is given as it is. The
     address to open is printed before a browser opens it.
     """
-    from fast_agent.cli import event_loop
+    from fast_agent.cli import process as event_loop
     from fast_agent.mcp.oauth.login import LoginOptions, log_in, open_browser
 
     _refuse_if_started()
@@ -125,8 +125,8 @@ def login(
 @_CONFIG
 def logout(server: str, *, config_path: Path | None) -> None:
     """Revoke an authorization at its server, and forget it here."""
-    from fast_agent.cli import event_loop
-    from fast_agent.cli.report import report_note
+    from fast_agent.cli import process as event_loop
+    from fast_agent.cli.output import report_note
     from fast_agent.errors import ConfigError
     from fast_agent.mcp.oauth.login import revoke
     from fast_agent.mcp.server import HttpTarget

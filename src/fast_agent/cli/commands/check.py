@@ -15,8 +15,8 @@ from fast_agent.cards.load_set import card_facts, check_set, default_choice
 from fast_agent.cli import options
 from fast_agent.cli.loading import AGENT_CARDS, TOOL_CARDS, found_cards
 from fast_agent.cli.output import hide_in_errors
-from fast_agent.config.find import CONFIG_NAMES
 from fast_agent.config.home import is_foreign_place, working_directory
+from fast_agent.config.load import CONFIG_NAMES
 from fast_agent.errors import ConfigError
 from fast_agent.text.environment import VariableNames
 from fast_agent.text.frozen import frozen
@@ -258,7 +258,7 @@ def command(
 
         standard_output().write_facts(render_json(report.cards, report.diagnostics))
     elif output == "sarif":
-        from fast_agent.diagnostics.render_sarif import render_sarif
+        from fast_agent.diagnostics.render_json import render_sarif
 
         text = render_sarif(report.cards, report.diagnostics, version=__version__)
         standard_output().write_facts(text)

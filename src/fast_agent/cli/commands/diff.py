@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from fast_agent.cards.card import Card
-    from fast_agent.commands.session_usage import SessionUsage
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import Message
+    from fast_agent.commands.session_commands import SessionUsage
+    from fast_agent.messages.message import Content, Message
     from fast_agent.recording.cassette import Cassette
     from fast_agent.sessions.state import SessionState
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -287,7 +286,7 @@ def _kept_side(name: str) -> Side:
 
 
 def _session_side(name: str, state: SessionState) -> Side:
-    from fast_agent.commands.session_usage import SessionUsage
+    from fast_agent.commands.session_commands import SessionUsage
 
     parts: Parts = {}
     for number, turn in enumerate(state.turns, 1):
@@ -317,8 +316,8 @@ def _message_facts(message: Message) -> JsonObject:
 
 def _block(block: Content) -> str:
     """Return a text as it is, and anything else by its type and digest."""
-    from fast_agent.messages.content import TextContent
     from fast_agent.messages.json_message import content_to_wire
+    from fast_agent.messages.message import TextContent
 
     if isinstance(block, TextContent):
         return block.text
@@ -328,7 +327,7 @@ def _block(block: Content) -> str:
 
 
 def _run_side(name: str) -> Side:
-    from fast_agent.cli import event_loop
+    from fast_agent.cli import process as event_loop
     from fast_agent.cli.running.batch_run import runs_directory
     from fast_agent.engine.embedded import EmbeddedRuns
 
@@ -376,7 +375,7 @@ def diff_json(before: Side, after: Side, changes: Sequence[Change]) -> JsonObjec
         after: B.
         changes: What differs.
     """
-    from fast_agent.commands.session_usage import usage_json
+    from fast_agent.commands.session_commands import usage_json
 
     sides: dict[str, JsonValue] = {}
     for label, side in (("a", before), ("b", after)):
@@ -427,7 +426,7 @@ def _lines(changes: Sequence[Change]) -> Iterator[str]:
 
 def _usage(before: Side, after: Side) -> Iterator[str]:
     """Draw the tokens of two sessions turn by turn, on one scale."""
-    from fast_agent.commands.session_usage import counted
+    from fast_agent.commands.session_commands import counted
 
     one, other = before.usage, after.usage
     if one is None or other is None:

@@ -50,8 +50,7 @@ def command(
     from fast_agent.cards.directory_writer import write_directory
     from fast_agent.cards.load import load_cards
     from fast_agent.cards.load_set import check_set
-    from fast_agent.cli.output import standard_output
-    from fast_agent.cli.report import report_diagnostics
+    from fast_agent.cli.output import report_diagnostics, standard_output
     from fast_agent.config.home import inside_working_directory
     from fast_agent.errors import CardError
     from fast_agent.formats.export import DIRECTORIES, export_cards

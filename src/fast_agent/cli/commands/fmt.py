@@ -35,14 +35,14 @@ def command(paths: tuple[Path, ...], check: bool) -> None:
     from fast_agent.cli.commands.check import LINKED
     from fast_agent.cli.loading import AGENT_CARDS
     from fast_agent.cli.output import standard_error, standard_output
-    from fast_agent.text.atomic_file import leads_away, write_atomic
     from fast_agent.text.environment import VariableNames
+    from fast_agent.text.safe_file import leads_away, write_atomic
 
     named = paths or ((AGENT_CARDS if AGENT_CARDS.is_dir() else Path()),)
     load = load_cards(named, environ=VariableNames({}), multi_card=True)
     load_problems = [one for one in load.diagnostics if one.code in {"FA131", "FA134", "FA137"}]
     if load_problems:
-        from fast_agent.cli.report import report_diagnostics
+        from fast_agent.cli.output import report_diagnostics
 
         report_diagnostics(load_problems)
         sys.exit(1)

@@ -65,8 +65,7 @@ def command(
 
     Exit status: 0 all files were read, 1 a file could not be read, 2 invalid usage.
     """
-    from fast_agent.cli.output import standard_output
-    from fast_agent.cli.report import report_diagnostics
+    from fast_agent.cli.output import report_diagnostics, standard_output
     from fast_agent.config.home import inside_working_directory, working_directory
     from fast_agent.formats.importing import plan_import, write_import
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fast_agent.app import FastAgent
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonObject
     from fast_agent.workflows.maker.calibration import Calibration
     from fast_agent.workflows.maker.maker import Maker
@@ -40,7 +40,7 @@ def plan_by_formula(p: float, steps: int, target: float | None, valid: float | N
     Raises:
         RunError: No k can do it, or a number is out of its range.
     """
-    from fast_agent.workflows.maker.odds import make_plan
+    from fast_agent.workflows.maker.calibration import make_plan
 
     aim = TARGET if target is None else target
     return make_plan(p, steps, aim, valid=1.0 if valid is None else valid).to_json()
@@ -73,9 +73,8 @@ class PlanCommand:
         if self.rights and len(self.rights) != len(self.messages):
             raise click.UsageError("pass --right as often as --message, or not at all")
         from fast_agent.app import FastAgent
-        from fast_agent.cli import event_loop
-        from fast_agent.workflows.maker.calibration import usual_samples
-        from fast_agent.workflows.maker.odds import check_steps, check_target
+        from fast_agent.cli import process as event_loop
+        from fast_agent.workflows.maker.calibration import check_steps, check_target, usual_samples
 
         program = FastAgent(config_path=self.config_path)
         hide_in_errors(program.redact)

@@ -114,7 +114,7 @@ def write_diagnostics(found: Sequence[Diagnostic], output: str) -> None:
 
         standard_output().write(render_json((), found))
     elif output == "sarif":
-        from fast_agent.diagnostics.render_sarif import render_sarif
+        from fast_agent.diagnostics.render_json import render_sarif
         from fast_agent.version import __version__
 
         standard_output().write(render_sarif((), found, version=__version__))
@@ -306,7 +306,7 @@ def check(paths: tuple[str, ...], fix: bool, output: str, **values: Any) -> None
     if fix and any(one.fix is not None for one in found):
         from fast_agent.cards.fix import apply_fixes
         from fast_agent.cli.commands.check import LINKED
-        from fast_agent.cli.report import report_note
+        from fast_agent.cli.output import report_note
 
         done = apply_fixes(found, named=paths)
         for path in done.changed:
@@ -320,7 +320,7 @@ def check(paths: tuple[str, ...], fix: bool, output: str, **values: Any) -> None
 
 
 def _open(values: dict[str, Any]) -> OpenRoots:
-    from fast_agent.cli.report import report_note
+    from fast_agent.cli.output import report_note
 
     return roots_of(values).open(
         report=lambda found: report_note(f"{found.severity}: {found.path}: {found.message}")
@@ -386,7 +386,7 @@ _MAX_PORT = 65535
 
 def _serve_over_http(values: Mapping[str, object]) -> None:
     """Serve over HTTP what the values of the command name, until it is interrupted."""
-    from fast_agent.cli import event_loop
+    from fast_agent.cli import process as event_loop
     from fast_agent.cli.output import standard_error
     from fast_agent.cli.resources_fast import SERVER_NAME
     from fast_agent.serve.connections import raise_descriptor_limit

@@ -277,7 +277,7 @@ def _runs() -> EmbeddedRuns:
 
 
 def _wait(work: Coroutine[object, object, T]) -> T:
-    from fast_agent.cli import event_loop
+    from fast_agent.cli import process as event_loop
 
     async def run() -> T:
         return await work

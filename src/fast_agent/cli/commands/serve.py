@@ -10,9 +10,8 @@ from click.core import ParameterSource
 
 from fast_agent.cli import options, wanted
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
-from fast_agent.cli.log import show_log
-from fast_agent.cli.output import standard_error
-from fast_agent.cli.report import ErrorCollector, report_note
+from fast_agent.cli.output import ErrorCollector, report_note, standard_error
+from fast_agent.cli.process import show_log
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
 
@@ -87,7 +86,7 @@ class ServeCommand(DumpOptions):
         from functools import partial
 
         gc.disable()  # nothing made by imports is garbage, and looking for some takes a tenth of it
-        from fast_agent.cli import event_loop
+        from fast_agent.cli import process as event_loop
         from fast_agent.serve.agent_serving import ServeOptions, serve
         from fast_agent.serve.http_access import HttpSettings
 

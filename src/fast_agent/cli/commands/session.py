@@ -95,7 +95,7 @@ def export(session_id: str, output: str, agent: str | None, file: Path | None) -
     if file is None:
         standard_output().write_bytes(text.encode(errors="replace"))
         return
-    from fast_agent.text.atomic_file import write_atomic
+    from fast_agent.text.safe_file import write_atomic
 
     write_atomic(file, text.encode(errors="replace"))
 
@@ -114,7 +114,7 @@ def fork(session_id: str, at: str | None, title: str | None) -> None:
 @_ID
 def salvage(session_id: str) -> None:
     """Start a new session from the intact events of a damaged one, and print its id."""
-    from fast_agent.cli.report import report_note
+    from fast_agent.cli.output import report_note
 
     session, lost = session_store().salvage(session_id)
     with session:
@@ -174,7 +174,7 @@ def session_store() -> SessionStore:
     """
     from fast_agent.app import FastAgent
     from fast_agent.cli.loading import expect_cards
-    from fast_agent.cli.report import report_left_out
+    from fast_agent.cli.output import report_left_out
     from fast_agent.config.home import home_directory
     from fast_agent.sessions.store import SessionStore
     from fast_agent.trust.gate import TrustOptions

@@ -34,8 +34,7 @@ def command() -> None:
 @click.argument("words", nargs=-1)
 def search(source: Path, words: tuple[str, ...]) -> None:
     """List the skills of SOURCE, a directory or a Git checkout, that have all WORDS in them."""
-    from fast_agent.cli.output import standard_output
-    from fast_agent.cli.report import report_note
+    from fast_agent.cli.output import report_note, standard_output
     from fast_agent.errors import ResourceError
     from fast_agent.resources.skill.install import describe, skills_below
     from fast_agent.text.visible import visible
@@ -58,8 +57,7 @@ def _has_all(text: str, words: Iterable[str]) -> bool:
 @_USER
 def list_installed(user: bool) -> None:
     """List the skills that were added, and where each is from."""
-    from fast_agent.cli.output import standard_output
-    from fast_agent.cli.report import report_note
+    from fast_agent.cli.output import report_note, standard_output
 
     folder = _folder(user)
     installed = folder.installed()

@@ -69,8 +69,8 @@ def command(
         what = "there are no `*.test.yaml` files" if not files else f"no case matches `{only}`"
         raise click.UsageError(f"{what} in {where}")
 
-    from fast_agent.cli import event_loop
-    from fast_agent.cli.log import show_log
+    from fast_agent.cli import process as event_loop
+    from fast_agent.cli.process import show_log
 
     show_log(quiet=True)
     compared = [one.strip() for one in (models or "").split(",") if one.strip()]

@@ -14,7 +14,7 @@ from fast_agent.cli import options
 from fast_agent.cli.card_test.testing import cards_of_tests, found_tests
 from fast_agent.cli.loading import expect_cards
 from fast_agent.cli.output import standard_error, standard_output
-from fast_agent.cli.resources_here import expect_guide
+from fast_agent.cli.resource_options import expect_guide
 from fast_agent.config.home import CONFIG_NAMES, home_directory
 from fast_agent.errors import ConfigError
 from fast_agent.trust.earlier_approvals import EarlierApprovals
@@ -161,7 +161,7 @@ class FoundHere:
         Raises:
             ConfigError: It is too wide, or the configuration cannot be changed.
         """
-        from fast_agent.text.atomic_file import write_atomic
+        from fast_agent.text.safe_file import write_atomic
 
         check_own(folder, self._environ)
         fault = self._program.gate.fault
@@ -274,7 +274,7 @@ def command(
 
 
 def _approve(here: FoundHere, paths: Sequence[str], *, yes: bool, prose: bool) -> None:
-    from fast_agent.cli.report import report_note
+    from fast_agent.cli.output import report_note
     from fast_agent.trust.question import at_terminal, refusal, render_question, shown_root
 
     approvals = here.approvals
@@ -364,7 +364,7 @@ def _state(here: FoundHere, approvals: Approvals, approval: Approval) -> str:
 
 
 def _revoke(here: FoundHere, paths: Sequence[str]) -> None:
-    from fast_agent.cli.report import report_note
+    from fast_agent.cli.output import report_note
     from fast_agent.text.visible import visible
 
     given = [remote_root(path) if "://" in path else here.workspace / path for path in paths]

@@ -37,7 +37,7 @@ def command(session_ids: tuple[str, ...], days: int, output: str) -> None:
     import json
 
     from fast_agent.cli.commands.session import session_store
-    from fast_agent.commands.session_usage import SessionUsage, usage_json, usage_lines
+    from fast_agent.commands.session_commands import SessionUsage, usage_json, usage_lines
 
     store = session_store()
     chosen = session_ids or _recent(store, days)

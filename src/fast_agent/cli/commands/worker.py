@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from fast_agent.cli import options
-from fast_agent.cli.log import show_log
-from fast_agent.cli.output import hide_in_errors
-from fast_agent.cli.report import report_note
+from fast_agent.cli.output import hide_in_errors, report_note
+from fast_agent.cli.process import show_log
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,7 +74,7 @@ def command(
     import_engine()
     from functools import partial
 
-    from fast_agent.cli import event_loop
+    from fast_agent.cli import process as event_loop
     from fast_agent.engine.temporal.worker import WorkerOptions
 
     given = WorkerOptions(

@@ -19,9 +19,8 @@ import click
 
 from fast_agent.cli import wanted
 from fast_agent.cli.card_options import CardOptions
-from fast_agent.cli.log import show_log
-from fast_agent.cli.output import prints_apart, standard_output
-from fast_agent.cli.report import ErrorCollector, report_error
+from fast_agent.cli.output import ErrorCollector, prints_apart, report_error, standard_output
+from fast_agent.cli.process import show_log
 from fast_agent.errors import ConfigError, FastAgentError
 from fast_agent.text.frozen import frozen
 
@@ -133,7 +132,7 @@ class BatchCommand(CardOptions):
         if self.dry_run:
             self._estimate(program, items)
             return
-        from fast_agent.cli import event_loop
+        from fast_agent.cli import process as event_loop
         from fast_agent.engine.run_steps import PausedError
 
         try:
@@ -381,7 +380,7 @@ class BatchCommand(CardOptions):
     def _live(
         self, program: FastAgent, store: RunStore, progress: BatchProgress
     ) -> AbstractAsyncContextManager[AgentApp]:
-        from fast_agent.cards.request_params import RequestParams
+        from fast_agent.cards.agent_config import RequestParams
         from fast_agent.engine.run_steps import RuntimeFacts
 
         return program.run(

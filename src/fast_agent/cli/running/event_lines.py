@@ -13,7 +13,7 @@ from fast_agent.agents import events
 from fast_agent.cli.output import standard_output
 from fast_agent.messages.json_message import message_to_wire
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.usage import ContextUse, Usage
+from fast_agent.models.model import ContextUse, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping

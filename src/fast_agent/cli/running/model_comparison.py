@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cli.running.progress import Progress
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonValue
 
     Ask = Callable[[str], Awaitable[tuple[str, TurnResult, Usage]]]

@@ -12,10 +12,9 @@ import click
 
 from fast_agent.cli import wanted
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
-from fast_agent.cli.log import show_log
-from fast_agent.cli.output import prints_apart
-from fast_agent.cli.report import ErrorCollector, report_note
-from fast_agent.config.model_query import split_models
+from fast_agent.cli.output import ErrorCollector, prints_apart, report_note
+from fast_agent.cli.process import show_log
+from fast_agent.config.providers import split_models
 from fast_agent.errors import FastAgentError, HistoryError, RunError, SessionError, TrustError
 from fast_agent.steps.steps import NULL_STEPS
 from fast_agent.text.frozen import frozen
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.cli.running.event_lines import EventLines
     from fast_agent.cli.running.progress import Progress
     from fast_agent.messages.message import Message
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.recording.replayer import Replayer
     from fast_agent.sessions.session import Session, SetChange
     from fast_agent.sessions.store import SessionStore
@@ -118,7 +117,7 @@ class GoCommand(DumpOptions):
         elif self._is_conversation:
             self._talk(program)
         elif messages is not None:
-            from fast_agent.cli import event_loop
+            from fast_agent.cli import process as event_loop
             from fast_agent.cli.running.progress import Progress
 
             streams = self.output == "human" and shape is None and not self._compared
@@ -237,7 +236,7 @@ class GoCommand(DumpOptions):
 
     def _talk(self, program: FastAgent) -> None:
         """Open the terminal."""
-        from fast_agent.cli import event_loop
+        from fast_agent.cli import process as event_loop
         from fast_agent.commands.session_commands import interruption
         from fast_agent.tui.plain_reason import plain_reason
         from fast_agent.tui.terminal import TerminalOptions, run_terminal
@@ -271,7 +270,7 @@ class GoCommand(DumpOptions):
         )
         left = event_loop.run(run_terminal, program, options)
         if left.restarts:
-            from fast_agent.commands.restart import restart
+            from fast_agent.commands.controller import restart
 
             restart(left.session)
 
@@ -621,7 +620,7 @@ def recorded_run(program: FastAgent, record: Path | None, replay: Path | None) -
             replayer.check()
         tell_left(replayer, replay)
     elif record is not None:
-        from fast_agent.recording.recorder import Recorder
+        from fast_agent.recording.cassette import Recorder
 
         recorder = Recorder(record, redactor, {"program": f"fast-agent {__version__}"})
         complete = False

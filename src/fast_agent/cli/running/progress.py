@@ -7,8 +7,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.cli.output import standard_error, standard_output
-from fast_agent.cli.report import report_note
+from fast_agent.cli.output import report_note, standard_error, standard_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +88,7 @@ class Progress:
             case ChildFinished(origin=origin, child=child, error=error) if error is not None:
                 self.note(f"{origin.agent}: agent `{child}` failed: {_shortened(error)}")
             case WorkflowAdvanced(origin=origin, kind=kind, facts=facts):
-                from fast_agent.workflows.workflow_line import workflow_line
+                from fast_agent.agents.events import workflow_line
 
                 self._end_line()
                 line = workflow_line(kind, facts)
@@ -237,7 +236,7 @@ def estimate(
         messages: What is sent.
     """
     from fast_agent.errors import FastAgentError
-    from fast_agent.models.selection import select_model
+    from fast_agent.models.check import select_model
 
     config = program.load_set.cards[agent].config
     instruction = len(config.instruction or "")
@@ -259,8 +258,8 @@ def _price(program: FastAgent, model: str, tokens: int) -> int | None:
     """Return the price of input tokens in billionths of a US dollar; None where it is unknown."""
     from fast_agent.models.access import endpoint_of
     from fast_agent.models.facts import ModelFacts, facts_of, stated_facts
+    from fast_agent.models.model import Usage
     from fast_agent.models.spec import parse_models
-    from fast_agent.models.usage import Usage
 
     settings = program.settings
     spec = parse_models(model, settings.model_aliases, settings.endpoints)[0]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.turn_context import TurnResult
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonValue
     from fast_agent.text.source import Source
 

@@ -186,7 +186,7 @@ async def pin_cards(
     Raises:
         FastAgentError: The cards cannot be run, or not by other machines.
     """
-    from fast_agent.cli.report import report_note
+    from fast_agent.cli.output import report_note
 
     pinned = await runs.pin(program, choices, tools=tools)
     for name in await runs.unserved(pinned):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fast_agent.engine.temporal.runs import Pinned, TemporalRuns
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
 

@@ -25,9 +25,8 @@ from fast_agent.agents.events import (
 )
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.models.model import TextDelta
+from fast_agent.models.model import ContextUse, TextDelta, Usage
 from fast_agent.models.step_model import usage_from_json, usage_to_json
-from fast_agent.models.usage import ContextUse, Usage
 from fast_agent.text.frozen import replaced
 
 if TYPE_CHECKING:

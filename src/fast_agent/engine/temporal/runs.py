@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.engine.part_store import PartStore
     from fast_agent.engine.temporal.connection import TemporalOptions
     from fast_agent.messages.message import Message
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 HEARTBEAT_SECONDS: Final = 10.0

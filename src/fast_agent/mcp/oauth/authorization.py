@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from fast_agent.errors import ConfigError, os_reason
-from fast_agent.text.atomic_file import FileLock, write_atomic
 from fast_agent.text.frozen import frozen
+from fast_agent.text.safe_file import FileLock, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

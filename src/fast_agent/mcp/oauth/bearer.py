@@ -16,8 +16,8 @@ from mcp.shared.auth import OAuthToken
 from pydantic import ValidationError
 
 from fast_agent.errors import ConfigError, ToolError
+from fast_agent.mcp.content import one_line
 from fast_agent.mcp.oauth.authorization import EXPIRY_MARGIN_SECONDS, same_origin
-from fast_agent.mcp.untrusted import one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

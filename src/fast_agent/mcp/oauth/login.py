@@ -35,10 +35,10 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from fast_agent.errors import ConfigError, ToolError, TrustError
+from fast_agent.mcp.content import one_line, opens_safely
 from fast_agent.mcp.guarded_http import GuardedTransport
 from fast_agent.mcp.message_bounds import ENCODINGS, MessageBounds
 from fast_agent.mcp.oauth.authorization import Authorization, canonical, same_origin
-from fast_agent.mcp.untrusted import one_line, opens_safely
 from fast_agent.text.frozen import frozen
 from fast_agent.trust.address import place_of_host
 from fast_agent.version import __version__

@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from fast_agent.errors import ContextError, ModelError
-from fast_agent.messages.content import NOTHING, TextContent
-from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall
-from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
-from fast_agent.models.usage import Usage
+from fast_agent.messages.message import NO_CHANNELS, NOTHING, Message, TextContent, ToolCall
+from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta, Usage
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import RunVar
 
-from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
 from fast_agent.errors import ModelError
-from fast_agent.messages.content import (
+from fast_agent.messages.message import (
     AudioContent,
     EmbeddedResource,
     ImageContent,
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import Message, ToolCall, ToolResult
+    from fast_agent.messages.message import Content, Message, ToolCall, ToolResult
     from fast_agent.models.local.answer import Chunk
     from fast_agent.models.local.engine import Engine, EnginePool, TemplateAbilities
     from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse, ToolSpec

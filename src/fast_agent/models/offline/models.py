@@ -8,25 +8,24 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.errors import ModelError
-from fast_agent.messages.content import (
+from fast_agent.messages.message import (
     AudioContent,
     EmbeddedResource,
     ImageContent,
+    Message,
     OpaqueContent,
     ResourceLink,
     TextContent,
+    ToolCall,
 )
-from fast_agent.messages.message import Message, ToolCall
-from fast_agent.models.model import ModelResponse, TextDelta
-from fast_agent.models.usage import Usage
+from fast_agent.models.model import ModelResponse, TextDelta, Usage
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from json import JSONDecoder
 
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import ToolResult
+    from fast_agent.messages.message import Content, ToolResult
     from fast_agent.models.model import DeltaSink, ModelRequest
     from fast_agent.text.json_value import JsonObject
 

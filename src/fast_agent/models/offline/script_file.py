@@ -6,13 +6,12 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from fast_agent.config.layer import FileLayer, Place
-from fast_agent.config.reading import LayerReader
+from fast_agent.config.layer import FileLayer, LayerReader, Place
 from fast_agent.diagnostics.rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import StopReason
+from fast_agent.models.model import Usage
 from fast_agent.models.offline.script import Call, Choose, Delay, Fail, Say, Script, Together
-from fast_agent.models.usage import Usage
 from fast_agent.schema.explanation import ReadingRules
 from fast_agent.schema.kinds import (
     AnyMapping,

@@ -16,16 +16,19 @@ from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
 from fast_agent.errors import ModelError
-from fast_agent.messages.content import TextContent
+from fast_agent.messages.message import TextContent
 from fast_agent.models.facts import UNKNOWN
-from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta
-from fast_agent.models.providers.classes import connect, has_own_client
+from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta, Usage
+from fast_agent.models.providers.classes import (
+    THINKING_IN_TEXT,
+    ThinkingSplitter,
+    connect,
+    has_own_client,
+)
 from fast_agent.models.providers.errors import Failure, failure_of
 from fast_agent.models.providers.messages import MessageConverter, message_of
 from fast_agent.models.providers.settings import SettingsReader
 from fast_agent.models.providers.strict_schema import AnswerForm, answer_form
-from fast_agent.models.providers.thinking_text import THINKING_IN_TEXT, ThinkingSplitter
-from fast_agent.models.usage import Usage
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import plain_object
 
@@ -36,9 +39,9 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.usage import RequestUsage
 
-    from fast_agent.cards.request_params import RequestParams
-    from fast_agent.config.model_query import Effort
-    from fast_agent.models.endpoint import Endpoint
+    from fast_agent.cards.agent_config import RequestParams
+    from fast_agent.config.providers import Effort
+    from fast_agent.models.access import Endpoint
     from fast_agent.models.facts import ModelFacts
     from fast_agent.models.model import Delta, DeltaSink, ModelRequest, OutputSchema, ToolSpec
 

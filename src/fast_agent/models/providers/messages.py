@@ -23,22 +23,25 @@ from xml.sax.saxutils import quoteattr
 from pydantic_ai import messages as lib
 
 from fast_agent.errors import ModelError
-from fast_agent.messages.content import (
+from fast_agent.messages.message import (
+    NO_CHANNELS,
     AudioContent,
     EmbeddedResource,
     ImageContent,
+    Message,
     OpaqueContent,
     ResourceLink,
     TextContent,
+    ToolCall,
+    ToolResult,
 )
-from fast_agent.messages.message import NO_CHANNELS, Message, ToolCall, ToolResult
-from fast_agent.models.providers.thinking_text import THINKING_IN_TEXT, split_thinking
+from fast_agent.models.providers.classes import THINKING_IN_TEXT, split_thinking
 from fast_agent.text.json_value import plain_json, plain_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Content
     from fast_agent.text.json_value import JsonObject, JsonValue
 
 REASONING: Final = "reasoning"

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from fast_agent.cards.request_params import NO_PARAMS, RequestParams
+from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
 from fast_agent.config.providers import COMPACTING
 from fast_agent.config.settings import NO_FACTS
 from fast_agent.errors import ModelError
-from fast_agent.models.endpoint import Endpoint
+from fast_agent.models.access import Endpoint
 from fast_agent.models.facts import facts_of
 from fast_agent.models.model import AnswerWatch
 from fast_agent.models.providers.classes import ADAPTERS, connect
@@ -27,7 +27,7 @@ from fast_agent.text.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from fast_agent.config.model_query import Effort
+    from fast_agent.config.providers import Effort
     from fast_agent.config.settings import StatedFacts
     from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse
     from fast_agent.models.providers.errors import Failure

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from pydantic_ai.native_tools import CodeExecutionTool, WebFetchTool, WebSearchTool
 from pydantic_ai.settings import ModelSettings
 
-from fast_agent.config.model_query import EFFORTS
+from fast_agent.config.providers import EFFORTS
 from fast_agent.errors import ModelError
 from fast_agent.text.json_value import plain_object
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as LibraryModel
     from pydantic_ai.native_tools import AbstractNativeTool
 
-    from fast_agent.cards.request_params import RequestParams
-    from fast_agent.config.model_query import Effort
-    from fast_agent.models.endpoint import Endpoint
+    from fast_agent.cards.agent_config import RequestParams
+    from fast_agent.config.providers import Effort
+    from fast_agent.models.access import Endpoint
 
 _RAW_TOP_K: Final = frozenset({"generic", "openrouter"})
 """Providers whose endpoints take `top_k` next to the fields of the OpenAI API."""

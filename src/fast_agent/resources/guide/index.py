@@ -12,8 +12,15 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fast_agent.diagnostics.rules import EMPTY_GUIDE_MEMBER
-from fast_agent.resources.guide.forms import CATEGORY, CATEGORY_DOCUMENT, COLLECTION, DOCUMENT, HELP
-from fast_agent.resources.guide.pattern import Pattern, is_pattern
+from fast_agent.resources.guide.pattern import (
+    CATEGORY,
+    CATEGORY_DOCUMENT,
+    COLLECTION,
+    DOCUMENT,
+    HELP,
+    Pattern,
+    is_pattern,
+)
 from fast_agent.resources.problem import Ambiguous, NotFound, TooLarge
 from fast_agent.resources.uri import Uri
 from fast_agent.text.suggestion import closest

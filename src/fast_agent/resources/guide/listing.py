@@ -12,9 +12,8 @@ from time import gmtime
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.resources.guide.forms import HELP_ENTRY, MARKDOWN
-from fast_agent.resources.media_type import media_type
-from fast_agent.resources.resource import KIND, TAGS, WHY, Resource
+from fast_agent.resources.guide.pattern import HELP_ENTRY, MARKDOWN
+from fast_agent.resources.resource import KIND, TAGS, WHY, Resource, media_type
 from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from fast_agent.resources.folder import Folder
     from fast_agent.resources.guide.config import GuideConfig
     from fast_agent.resources.guide.index import Document, GuideIndex
-    from fast_agent.resources.limits import Limits
+    from fast_agent.resources.resource import Limits
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.text.safe_file import FileStamp
     from fast_agent.text.source import Source

@@ -12,9 +12,10 @@ from threading import RLock
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.changes import Change
 from fast_agent.resources.folder import Folder
-from fast_agent.resources.guide.forms import (
+from fast_agent.resources.guide.index import find, find_exact
+from fast_agent.resources.guide.listing import GuideListing
+from fast_agent.resources.guide.pattern import (
     CATEGORY,
     CATEGORY_DOCUMENT,
     COLLECTION,
@@ -23,16 +24,13 @@ from fast_agent.resources.guide.forms import (
     MARKDOWN,
     TEMPLATES,
 )
-from fast_agent.resources.guide.index import find, find_exact
-from fast_agent.resources.guide.listing import GuideListing
 from fast_agent.resources.guide.tree import build_index, places
-from fast_agent.resources.limits import DEFAULT_LIMITS
-from fast_agent.resources.media_type import is_textual, media_type
 from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
 from fast_agent.resources.provider import Addition, ServedTool, ToolAnswer
 from fast_agent.resources.provider import Document as SearchDocument
-from fast_agent.resources.resource import ResourceContent
+from fast_agent.resources.resource import DEFAULT_LIMITS, ResourceContent, is_textual, media_type
 from fast_agent.resources.sections import excerpt
+from fast_agent.resources.session import Change
 from fast_agent.text.safe_file import RefusedFileError
 
 if TYPE_CHECKING:
@@ -42,9 +40,8 @@ if TYPE_CHECKING:
     from fast_agent.resources.catalog import Catalog
     from fast_agent.resources.guide.config import GuideConfig
     from fast_agent.resources.guide.index import Document, GuideIndex
-    from fast_agent.resources.limits import Limits
     from fast_agent.resources.multipart import Part
-    from fast_agent.resources.resource import Resource, ResourceTemplate
+    from fast_agent.resources.resource import Limits, Resource, ResourceTemplate
     from fast_agent.resources.search import SearchIndex
     from fast_agent.resources.uri import Uri
     from fast_agent.text.json_value import JsonObject

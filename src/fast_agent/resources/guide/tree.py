@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fast_agent.resources.folder import Folder
     from fast_agent.resources.guide.config import Category, GuideConfig
-    from fast_agent.resources.limits import Limits
+    from fast_agent.resources.resource import Limits
 
 _SURE_LENGTH = 150
 """Names up to this many characters fit into a URI however they are encoded."""

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.changes import Change
 from fast_agent.resources.problem import NotFound, Unavailable
 from fast_agent.resources.provider import Document
 from fast_agent.resources.resource import (
@@ -24,6 +23,7 @@ from fast_agent.resources.resource import (
     ResourceContent,
     ResourceTemplate,
 )
+from fast_agent.resources.session import Change
 from fast_agent.resources.uri import Uri
 from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError, confined_parts

@@ -16,9 +16,8 @@ from fast_agent.diagnostics.rules import (
     SKILL_ROOT,
     SKILL_SKIPPED,
 )
-from fast_agent.resources.limits import estimate
-from fast_agent.resources.skill.files import HEAD
-from fast_agent.resources.skill.options import DEFAULT_OPTIONS, SkillOptions
+from fast_agent.resources.resource import estimate
+from fast_agent.resources.skill.files import DEFAULT_OPTIONS, HEAD, SkillOptions
 from fast_agent.resources.skill.provider import SkillProvider
 from fast_agent.text.frontmatter import unfenced_lines
 from fast_agent.text.safe_file import RefusedFileError

@@ -21,9 +21,9 @@ from typing import IO, TYPE_CHECKING, Final
 from fast_agent.config.home import is_never_served
 from fast_agent.errors import ResourceError
 from fast_agent.resources.skill.frontmatter import is_name, read_head
-from fast_agent.text.atomic_file import write_atomic
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_object
+from fast_agent.text.safe_file import write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from fast_agent.resources.media_type import media_type
-from fast_agent.resources.resource import Resource, ResourceTemplate
+from fast_agent.resources.resource import Resource, ResourceTemplate, media_type
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.set import MANIFEST, PROMPT, SCHEME
 from fast_agent.resources.uri import Uri

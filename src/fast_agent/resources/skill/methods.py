@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.resources.answer import Answer
 from fast_agent.resources.catalog import page
-from fast_agent.resources.media_type import FOLDER, media_type
 from fast_agent.resources.problem import (
     Ambiguous,
     InvalidUri,
@@ -15,8 +13,8 @@ from fast_agent.resources.problem import (
     bad_params,
     shown,
 )
-from fast_agent.resources.provider import Addition, ServedTool, ToolAnswer
-from fast_agent.resources.resource import Resource
+from fast_agent.resources.provider import Addition, Answer, ServedTool, ToolAnswer
+from fast_agent.resources.resource import FOLDER, Resource, media_type
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.listing import escaped, one_line
 from fast_agent.resources.skill.set import MANIFEST

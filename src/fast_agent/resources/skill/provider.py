@@ -11,14 +11,12 @@ from threading import Lock, RLock
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from fast_agent.resources.changes import Change
-from fast_agent.resources.media_type import is_textual, media_type
 from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
 from fast_agent.resources.provider import Document
-from fast_agent.resources.resource import ResourceContent
-from fast_agent.resources.skill.files import HEAD, SkillRoot
+from fast_agent.resources.resource import ResourceContent, is_textual, media_type
+from fast_agent.resources.session import Change
+from fast_agent.resources.skill.files import DEFAULT_OPTIONS, HEAD, SkillOptions, SkillRoot
 from fast_agent.resources.skill.listing import entries, templates
-from fast_agent.resources.skill.options import DEFAULT_OPTIONS, SkillOptions
 from fast_agent.resources.skill.set import INDEX, MANIFEST, PROMPT, SCHEME, Skill, SkillSet, build
 from fast_agent.rpc.message import encode
 from fast_agent.text.safe_file import RefusedFileError

@@ -18,9 +18,14 @@ if TYPE_CHECKING:
 
     from fast_agent.diagnostics.diagnostic import Diagnostic, Severity
     from fast_agent.diagnostics.rules import Rule
-    from fast_agent.resources.skill.files import Listing, SkillLimits, SkillRoot
+    from fast_agent.resources.skill.files import (
+        Listing,
+        NamePolicy,
+        SkillJudge,
+        SkillLimits,
+        SkillRoot,
+    )
     from fast_agent.resources.skill.frontmatter import SkillHead
-    from fast_agent.resources.skill.options import NamePolicy, SkillJudge
 
 
 SCHEME = "skill"

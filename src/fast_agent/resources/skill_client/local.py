@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.resources.skill.options import SkillJudge
+    from fast_agent.resources.skill.files import SkillJudge
     from fast_agent.resources.skill.provider import SkillProvider
     from fast_agent.resources.skill.set import Skill, SkillSet
 

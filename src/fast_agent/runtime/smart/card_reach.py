@@ -291,7 +291,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _files_of_model(model: str, aliases: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    from fast_agent.config.model_query import split_models
+    from fast_agent.config.providers import split_models
     from fast_agent.models.spec import parse_model_spec
 
     for text in split_models(model):

@@ -20,8 +20,7 @@ from fast_agent.cards.load_set import card_facts
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics.render_human import render_cards, render_human
 from fast_agent.errors import CardError, FastAgentError, ToolError, os_reason
-from fast_agent.messages.content import EmbeddedResource, TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import EmbeddedResource, TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.resources.sections import Excerpt
 from fast_agent.runtime.blueprint import LlmBlueprint
@@ -43,8 +42,7 @@ if TYPE_CHECKING:
     from fast_agent.cards.grant import CardGrant
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.mcp.offers import ServerResources
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import ToolCall
+    from fast_agent.messages.message import Content, ToolCall
     from fast_agent.runtime.blueprint import Blueprint
     from fast_agent.runtime.context import InnerRuntime, RuntimeContext
     from fast_agent.text.json_value import JsonValue
@@ -523,7 +521,7 @@ class CardWriter(RuntimeTool):
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
             if exists:
-                from fast_agent.text.atomic_file import write_atomic
+                from fast_agent.text.safe_file import write_atomic
 
                 write_atomic(file, text.encode())
             else:

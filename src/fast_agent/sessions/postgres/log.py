@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 
 from fast_agent.errors import SessionError
+from fast_agent.sessions.event import REWOUND, TITLED, TURN, Row, hide
 from fast_agent.sessions.facts import short_title
 from fast_agent.sessions.integrity import Inspection, chained_sum, is_whole, last_number, summed
 from fast_agent.sessions.message_text import read
 from fast_agent.sessions.postgres.database import is_lost
 from fast_agent.sessions.postgres.writer import Write
-from fast_agent.sessions.row import REWOUND, TITLED, TURN, Row, hide
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from fast_agent.messages.message import Message
+    from fast_agent.sessions.event import Logged
     from fast_agent.sessions.integrity import Damage
     from fast_agent.sessions.postgres.database import Database
     from fast_agent.sessions.postgres.writer import Hold, Writer
-    from fast_agent.sessions.row import Logged
 
 _LAST = 2**62
 _EVENTS = """

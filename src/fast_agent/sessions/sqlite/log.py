@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fast_agent.config.bounds import DISK_SECONDS
 from fast_agent.errors import SessionError, os_reason
+from fast_agent.sessions.event import COLUMNS, REWOUND, TITLED, TURN, Row, hide
 from fast_agent.sessions.integrity import (
     FACTS_SUM,
     SEAL,
@@ -33,7 +34,6 @@ from fast_agent.sessions.integrity import (
     summed,
 )
 from fast_agent.sessions.message_text import read
-from fast_agent.sessions.row import COLUMNS, REWOUND, TITLED, TURN, Row, hide
 from fast_agent.sessions.sqlite.schema import FIRST_WITH_SUMS, bring_up, check_schema, version_of
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.messages.message import Message
-    from fast_agent.sessions.row import Logged
-    from fast_agent.text.atomic_file import FileLock
+    from fast_agent.sessions.event import Logged
+    from fast_agent.text.safe_file import FileLock
 
 _VALUES = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT = f"INSERT INTO events (seq, at, {COLUMNS}, sum) VALUES {_VALUES}"  # noqa: S608

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.errors import SessionError
+from fast_agent.sessions.event import COLUMNS, Row
 from fast_agent.sessions.integrity import FACTS_SUM, facts_sum, summed
-from fast_agent.sessions.row import COLUMNS, Row
 
 if TYPE_CHECKING:
     import sqlite3

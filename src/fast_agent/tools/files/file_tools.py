@@ -10,23 +10,20 @@ from typing import TYPE_CHECKING, Final, Protocol
 from anyio.to_thread import run_sync
 
 from fast_agent.errors import ToolError
-from fast_agent.messages.content import EmbeddedResource, ImageContent, TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import EmbeddedResource, ImageContent, TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.file_change import FileChange
 from fast_agent.tools.files.lookup import find_files, list_directory, search_files
 from fast_agent.tools.permission import WRITES_FILES, PermissionRequest
 from fast_agent.tools.result import error_result, said
-from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
+from fast_agent.tools.tool import FileChange, RuntimeTool, ToolArguments, object_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from fast_agent.cards.agent_config import FileAccess
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import ToolCall
+    from fast_agent.messages.message import Content, ToolCall
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.files.workspace import Place, Workspace
     from fast_agent.tools.permission import Permission

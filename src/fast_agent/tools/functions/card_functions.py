@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
-from fast_agent.diagnostics.function_error import function_error, syntax_error
 from fast_agent.diagnostics.rules import (
     DUPLICATE_TOOL,
     FUNCTION_FILE_SYNTAX,
@@ -27,8 +26,10 @@ from fast_agent.text.source import SourceError, read_source
 from fast_agent.trust.function_path import (
     HOOK_PARAMETERS,
     find_function_file,
+    function_error,
     missing_name,
     parse_function_path,
+    syntax_error,
 )
 
 if TYPE_CHECKING:

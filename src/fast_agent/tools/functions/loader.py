@@ -13,7 +13,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-from fast_agent.diagnostics.function_error import function_error, syntax_error
 from fast_agent.diagnostics.rules import (
     FUNCTION_FILE_IMPORT,
     FUNCTION_FILE_SYNTAX,
@@ -23,7 +22,13 @@ from fast_agent.errors import CardError, TrustError
 from fast_agent.text.source import SourceError, read_source
 from fast_agent.text.span import Span
 from fast_agent.tools.worker_threads import WorkerThreads
-from fast_agent.trust.function_path import find_function_file, missing_name, parse_function_path
+from fast_agent.trust.function_path import (
+    find_function_file,
+    function_error,
+    missing_name,
+    parse_function_path,
+    syntax_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

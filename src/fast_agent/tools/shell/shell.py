@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.config.bounds import SHELL_OUTPUT_BYTES, SHELL_TIMEOUT_SECONDS
 from fast_agent.errors import ToolError
-from fast_agent.messages.content import TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value
@@ -128,7 +127,7 @@ class ShellTool(RuntimeTool):
             Its output and exit code; an error result when it failed, ran out of time or could not
             be started.
         """
-        from fast_agent.tools.shell.private_process import make_private, warn_under_root
+        from fast_agent.tools.shell.process_group import make_private, warn_under_root
 
         make_private()
         warn_under_root()

@@ -13,6 +13,7 @@ approval like any other.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -22,13 +23,13 @@ import unicodedata
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import anyio
 from anyio import Lock
 
-from fast_agent.errors import ResourceError
+from fast_agent.errors import ResourceError, os_reason
 from fast_agent.resources.skill.frontmatter import is_name
 from fast_agent.resources.skill.snapshot import digest_of
 from fast_agent.resources.skill_client.entry import ACTING_FIELDS, SkillError
@@ -42,16 +43,105 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from fast_agent.messages.message import ToolCall, ToolResult
-    from fast_agent.resources.skill_client.approvals import SkillApprovals, Standing
+    from fast_agent.resources.skill_client.entry import SkillEntry
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import Human
     from fast_agent.tools.tool import Tool, ToolContext, Toolset
 
+Standing: TypeAlias = Literal["new", "approved", "changed"]
+"""`changed` was approved with other files than it has now."""
+FILE = "skill-approvals.json"
+MAX_FILE = 4 << 20
+
+
+class SkillApprovals:
+    """Approvals, kept in a file that only its owner may read.
+
+    Args:
+        path: The file; it need not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def standing(self, label: str, entry: SkillEntry) -> Standing:
+        """Return the approval state of a skill of a server.
+
+        Args:
+            label: The server's name.
+            entry: The current state of the skill.
+        """
+        approved = self._read().get(label, {}).get(entry.uri)
+        if approved is None:
+            return "new"
+        return "approved" if approved == entry.fingerprint else "changed"
+
+    def approve(self, label: str, entry: SkillEntry) -> None:
+        """Store an approval; one of a skill without a file list cannot be bound, and is not stored.
+
+        Raises:
+            ResourceError: The file cannot be written.
+        """
+        if entry.fingerprint is None:
+            return
+        known = self._read()
+        known.setdefault(label, {})[entry.uri] = entry.fingerprint
+        self._write(known)
+
+    def revoke(self, label: str, entry: SkillEntry) -> None:
+        """Forget an approval.
+
+        Raises:
+            ResourceError: The file cannot be written.
+        """
+        known = self._read()
+        if known.get(label, {}).pop(entry.uri, None) is not None:
+            self._write(known)
+
+    def _read(self) -> dict[str, dict[str, str]]:
+        """Read the file again: another process may have written it."""
+        from fast_agent.text.safe_file import RefusedFileError, read_confined
+
+        try:
+            data = read_confined(self._path.parent, self._path.name, MAX_FILE).data
+        except RefusedFileError as refusal:
+            if not refusal.missing:
+                _log.warning("`%s` %s; no skill counts as approved", self._path, refusal.message)
+            return {}
+        try:
+            value = json.loads(data)
+        except ValueError:
+            value = None
+        if not _is_table(value):
+            _log.warning("`%s` is not a file of approvals; no skill counts as approved", self._path)
+            return {}
+        return cast("dict[str, dict[str, str]]", value)
+
+    def _write(self, known: dict[str, dict[str, str]]) -> None:
+        from fast_agent.text.safe_file import write_atomic
+
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomic(self._path, json.dumps(known, indent=2, sort_keys=True).encode() + b"\n")
+        except OSError as error:
+            reason = os_reason(error)
+            raise ResourceError(f"the approval cannot be kept: {reason.lower()}") from error
+
+
+def _is_table(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    inner = cast("dict[str, object]", value).values()
+    return all(
+        isinstance(one, dict)
+        and all(isinstance(text, str) for text in cast("dict[str, object]", one).values())
+        for one in inner
+    )
+
+
 MAX_COMMAND = 2_000
-
 _log = logging.getLogger(__name__)
-
 _YES = {"type": "string", "enum": ["yes", "no"]}
 
 
@@ -282,7 +372,6 @@ _UNSAFE: Final = re.compile(
     r'[<>:"|?*\\]|[. ]$|^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)', re.IGNORECASE
 )
 """Names that mean something else on some system."""
-
 _MAX_NAME_BYTES: Final = 255
 
 

@@ -8,10 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from fast_agent.errors import FastAgentError
-from fast_agent.messages.content import ImageContent, TextContent
-from fast_agent.messages.message import ToolResult
+from fast_agent.messages.message import ImageContent, TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.resources.media_type import media_type
+from fast_agent.resources.resource import media_type
+from fast_agent.resources.skill_client.catalog import MismatchError
 from fast_agent.resources.skill_client.entry import (
     FORK,
     SkillCall,
@@ -25,20 +25,18 @@ from fast_agent.resources.skill_client.text import (
     wrapped_entry,
     wrapped_file,
 )
-from fast_agent.resources.skill_client.verification import MismatchError
 from fast_agent.tools.result import SKILL_MODEL, error_result, said
 from fast_agent.tools.tool import RuntimeTool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from fast_agent.messages.content import Content
-    from fast_agent.messages.message import ToolCall
+    from fast_agent.messages.message import Content, ToolCall
     from fast_agent.resources.skill_client.catalog import SkillCatalog
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.text.json_value import JsonObject, JsonValue
+    from fast_agent.tools.allowed_calls import SkillPermits
     from fast_agent.tools.skills.gate import SkillGate
-    from fast_agent.tools.skills.permits import SkillPermits
     from fast_agent.tools.tool import Tool, ToolContext
 
 LOAD = "load_skill"

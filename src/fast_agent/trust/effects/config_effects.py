@@ -9,8 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.config import bounds
-from fast_agent.config.model_query import split_models
-from fast_agent.config.providers import PROVIDERS
+from fast_agent.config.providers import PROVIDERS, split_models
 from fast_agent.text.environment import has_variable, variables_in
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_list, as_object

@@ -15,8 +15,7 @@ from fast_agent.trust.effects.config_effects import DEFAULT_BOUNDS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.cards.request_params import RequestParams, UsageLimits
+    from fast_agent.cards.agent_config import AgentConfig, RequestParams, UsageLimits
     from fast_agent.config.settings import Settings
     from fast_agent.text.json_value import JsonValue
     from fast_agent.trust.effect import Effect, Holder

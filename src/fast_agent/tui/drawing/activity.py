@@ -19,11 +19,11 @@ from fast_agent.agents.events import (
     TurnStarted,
     Warned,
     WorkflowAdvanced,
+    workflow_line,
 )
 from fast_agent.tools.permission import WRITES_FILES
 from fast_agent.tui.drawing.rows import clip, shown, width, wrap
 from fast_agent.tui.drawing.theme import ASCII_SPINNER, SPINNER
-from fast_agent.workflows.workflow_line import workflow_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from fast_agent.messages.content import ImageContent
+from fast_agent.messages.message import ImageContent
 from fast_agent.tui.drawing.rows import shown
 from fast_agent.tui.drawing.theme import IN_BETWEEN
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from fast_agent.config.tui import ImageDrawing
-    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Content
     from fast_agent.tui.drawing.theme import Theme
 
 ImageProtocol: TypeAlias = Literal["kitty", "iterm", "sixel"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fast_agent.messages.content import ImageContent
+from fast_agent.messages.message import ImageContent
 from fast_agent.tui.drawing.activity import seconds, tokens
 from fast_agent.tui.drawing.rows import shown, width, wrap
 from fast_agent.tui.drawing.scroll import quoted
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.steering import SteeringMessage
     from fast_agent.agents.turn_context import TurnResult
     from fast_agent.config.tui import TuiSettings
-    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Content
     from fast_agent.tui.drawing.activity import Activity
     from fast_agent.tui.drawing.images import Images
     from fast_agent.tui.drawing.scroll import Scroll

@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from fast_agent.errors import RunError
-from fast_agent.messages.content import AudioContent, EmbeddedResource, ImageContent, TextContent
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import (
+    AudioContent,
+    EmbeddedResource,
+    ImageContent,
+    Message,
+    TextContent,
+)
 from fast_agent.text.safe_file import RefusedFileError, read_confined
 
 if TYPE_CHECKING:
-    from fast_agent.messages.content import Content
+    from fast_agent.messages.message import Content
 
 _NAMED: Final = re.compile(r"(?:(?<=\s)|^)@(\"[^\"]+\"|[^\s\"]+)")
 _MAX_TEXT: Final = 256 << 10

@@ -11,19 +11,16 @@ from anyio import Lock
 from fast_agent.agents.turn_context import Outcome
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
-from fast_agent.workflows.blueprint import WorkflowBlueprint
 from fast_agent.workflows.maker.calibration import calibrate, usual_samples
-from fast_agent.workflows.maker.draws import Draws
-from fast_agent.workflows.maker.race import hold_vote
-from fast_agent.workflows.tagged import excerpt
-from fast_agent.workflows.workflow import Workflow
+from fast_agent.workflows.maker.race import Draws, hold_vote
+from fast_agent.workflows.workflow import Workflow, WorkflowBlueprint, excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
-    from fast_agent.models.usage import Usage
+    from fast_agent.models.model import Usage
     from fast_agent.runtime.blueprint import Blueprint
     from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject, JsonValue
