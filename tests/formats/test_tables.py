@@ -80,6 +80,9 @@ def test_tools_that_cards_do_not_have(name: str) -> None:
         ("github-copilot/gpt-5", None, "gpt-5"),
         ("gpt-5", "high", "gpt-5.high"),
         ("gpt-5", "strange", "gpt-5"),
+        ("opus[1m]", None, "opus?context=1m"),
+        ("anthropic/claude-sonnet-4-5[1m]", "high", "anthropic.claude-sonnet-4-5.high?context=1m"),
+        ("gpt[1m]", None, None),
         ("who/knows", None, None),
         ("", None, None),
     ],
@@ -87,7 +90,7 @@ def test_tools_that_cards_do_not_have(name: str) -> None:
 def test_models(name: str, effort: str | None, spec: str | None) -> None:
     found = card_model(name, effort)
     assert found.spec == spec
-    assert (found.problem is not None) == (name in {"who/knows", ""})
+    assert (found.problem is not None) == (name in {"gpt[1m]", "who/knows", ""})
     assert found.has_effort == (effort != "strange")
 
 

@@ -234,6 +234,7 @@ _PROVIDER = {
 }
 """Providers under other names; None for those that only pass other models on."""
 
+_LARGE = "[1m]"
 _VERSION = re.compile(r"(?<=\d)\.(?=\d)")
 _EFFORT_WORDS = {"max": "xhigh", "minimum": "minimal"}
 
@@ -272,8 +273,10 @@ def card_model(name: str, effort: str | None = None) -> CardModel:
         return CardModel(None, note=note, has_effort=effort is None)
     level = None if effort is None else _EFFORT_WORDS.get(effort, effort)
     for spec in _spellings(name):
-        if level is not None and level in EFFORTS and _is_known(f"{spec}.{level}"):
-            return CardModel(f"{spec}.{level}", _changed(name, f"{spec}.{level}"))
+        plain, mark, query = spec.partition("?")
+        thorough = f"{plain}.{level}{mark}{query}"
+        if level is not None and level in EFFORTS and _is_known(thorough):
+            return CardModel(thorough, _changed(name, thorough))
         if _is_known(spec):
             return CardModel(spec, _changed(name, spec), has_effort=level is None)
     return CardModel(
@@ -290,6 +293,8 @@ def _changed(name: str, spec: str) -> str | None:
 
 def _spellings(name: str) -> list[str]:
     plain = re.sub(r"\s*\([^)]*\)\s*$", "", name).strip()
+    if plain.endswith(_LARGE):  # Claude Code writes the large window so
+        return [f"{one}?context=1m" for one in _spellings(plain.removesuffix(_LARGE))]
     found: list[str] = []
     if "/" in plain:
         first, _, rest = plain.partition("/")
