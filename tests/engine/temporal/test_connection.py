@@ -25,7 +25,7 @@ from tests.temporal_server import TemporalServer
 
 from fast_agent.engine.part_store import open_parts
 from fast_agent.engine.temporal.connection import TemporalOptions, connect
-from fast_agent.errors import ConfigError, RunError
+from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -249,14 +249,21 @@ async def test_a_server_that_asks_for_a_certificate_takes_only_a_client_that_has
                 await connect(wrong, store, None)
 
 
-async def test_a_namespace_that_is_not_there_is_named(
+async def test_what_is_wrong_with_an_address_is_said_before_any_run(
     tmp_path: Path, server: TemporalServer
 ) -> None:
-    options = TemporalOptions(address=server.address, namespace="nowhere")
-    async with temporal_world(tmp_path, server, options=options) as world:
-        world.write(one="type: agent\nmodel: passthrough\ninstruction: x\n")
-        with pytest.raises(RunError, match="nowhere"):
-            await world.run("one", "hello")
+    store = open_parts(str(tmp_path / "parts"), None)
+    known = TemporalOptions(address=server.address)
+    for wrong, words in (
+        (replace(known, namespace="nowhere"), "has no namespace `nowhere`"),
+        (replace(known, tls=True), "the server does not speak TLS"),
+        (replace(known, address=f"http://{server.address}"), "is a host and a port"),
+        (replace(known, address=""), "is a host and a port, not ``"),
+        (replace(known, address="host.invalid:1"), "host.invalid:1`: [a-z]"),
+    ):
+        with pytest.raises(ConfigError, match=words) as caught:
+            await connect(wrong, store, None)
+        assert "::" not in caught.value.message  # as in the types of the library
 
 
 async def cut_off(directory: Path, server: TemporalServer, *directions: str) -> None:

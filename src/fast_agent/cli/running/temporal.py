@@ -65,7 +65,7 @@ def temporal_options(settings: Settings, address: str | None) -> TemporalOptions
 
     section = replace(settings.temporal, **_connection())
     return TemporalOptions(
-        address=address or section.address or DEFAULT_ADDRESS,
+        address=section.address or DEFAULT_ADDRESS if address is None else address,
         namespace=section.namespace or DEFAULT_NAMESPACE,
         queue=section.queue or DEFAULT_QUEUE,
         tls=section.tls,

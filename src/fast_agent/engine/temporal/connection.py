@@ -9,13 +9,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from temporalio.api.common.v1 import Payload
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, TLSConfig
 from temporalio.converter import (
     DataConverter,
     DefaultFailureConverterWithEncodedAttributes,
     PayloadCodec,
 )
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 
 from fast_agent.engine.part_store import missing_part
 from fast_agent.errors import ConfigError, os_reason
@@ -104,22 +105,56 @@ async def connect(options: TemporalOptions, store: PartStore, cipher: Cipher | N
         )
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
-            return await Client.connect(
-                options.address,
+            client = await Client.connect(
+                _address(options.address),
                 namespace=options.namespace,
                 tls=tls,
                 api_key=options.api_key,
                 data_converter=converter,
             )
+            await _check_namespace(client, options)
     except (RuntimeError, RPCError, TimeoutError, ValueError) as error:
-        text = str(error).splitlines()[0] if str(error) else "it does not answer"
-        # The library writes its own types around the reason of the system.
-        system = re.search(r'message: "([^"]+)"', text)
-        reason = system[1] if system else text
         raise ConfigError(
-            f"cannot connect to Temporal at `{options.address}`: {reason}",
+            f"cannot connect to Temporal at `{options.address}`: {_reason(error)}",
             hint="check that the server runs, `--temporal-address`, and TLS in `temporal`",
         ) from error
+    return client
+
+
+async def _check_namespace(client: Client, options: TemporalOptions) -> None:
+    """Raise an error if there is no such namespace; otherwise each run would fail on its own."""
+    asked = DescribeNamespaceRequest(namespace=options.namespace)
+    try:
+        await client.workflow_service.describe_namespace(asked)
+    except RPCError as error:
+        if error.status is RPCStatusCode.PERMISSION_DENIED:  # a key may be good for runs alone
+            return
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        raise ConfigError(
+            f"Temporal at `{options.address}` has no namespace `{options.namespace}`",
+            hint="correct `temporal.namespace`, or create it:"
+            f" `temporal operator namespace create --namespace {options.namespace}`",
+        ) from error
+
+
+def _address(written: str) -> str:
+    """Return a host and port, and refuse what the library would take with a warning."""
+    if not written or "://" in written:
+        raise ConfigError(
+            f"the address of Temporal is a host and a port, not `{written}`",
+            hint="write it as in `localhost:7233`; `temporal.tls` turns on TLS",
+        )
+    return written
+
+
+def _reason(error: Exception) -> str:
+    """Say why there is no connection, without the types the library writes around it."""
+    text = str(error).splitlines()[0] if str(error) else "it does not answer"
+    if "InvalidContentType" in text:
+        return "the server does not speak TLS"
+    system = re.search(r'(?:message|error): "([^"]+)"', text)
+    return system[1] if system else text
 
 
 def _read(path: Path | None) -> bytes | None:
