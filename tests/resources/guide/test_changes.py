@@ -3,13 +3,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.resources.guide.small_guide import META, listed, make_root, provider, settle, write
 
 from fast_agent.resources.catalog import Catalog
-from fast_agent.resources.folder import Folder
+from fast_agent.resources.folder import Folder, Tree
 from fast_agent.resources.guide.config import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
 from fast_agent.resources.search import SearchIndex
@@ -40,6 +40,28 @@ def test_the_revision_stays_while_nothing_changes(root: Path) -> None:
     os.utime(root / "guides", (1_700_000_000, 1_700_000_000))
     assert guide.revision == before
     assert not guide.refresh()
+
+
+@pytest.mark.parametrize("moved", ["guides", ""])
+def test_a_directory_that_is_away_during_a_look_alone_is_found_afterwards(
+    root: Path, moved: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(root)
+    guide, walk = provider(root), Folder.walk
+    folder = root / moved
+    away = folder.with_name("away")
+
+    def walk_without(*arguments: Any) -> Tree:
+        folder.rename(away)
+        try:
+            return walk(*arguments)
+        finally:
+            away.rename(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Folder, "walk", walk_without)
+        assert "guide://document/howto/use.md" not in listed(guide)
+    assert "guide://document/howto/use.md" in listed(guide)
 
 
 @pytest.mark.parametrize(

@@ -466,7 +466,8 @@ def test_a_file_over_the_limit(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     write(tmp_path, {"d/a.md": b"a", "d/b.md": b"b", "d/c.md": b"c"}, "")
     guide = catalog(tmp_path)
-    os.utime(tmp_path / "d", (1, 1))
+    for folder in (tmp_path, tmp_path / "d"):
+        os.utime(folder, (1, 1))
     guide.read("guide://category/d")
     (tmp_path / "d" / "b.md").unlink()
     (tmp_path / "d" / "b.md").symlink_to(tmp_path / "d" / "a.md")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from fast_agent.resources.resource import Limits
 from fast_agent.resources.skill.files import SkillLimits
 from fast_agent.resources.skill.provider import SkillOptions, SkillProvider
 from fast_agent.resources.uri import Uri
+from fast_agent.text.safe_file import FileBytes, read_below
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +47,30 @@ def codes(problems: list[Diagnostic]) -> list[str]:
 
 def text(provider: SkillProvider, uri: str) -> str:
     return provider.read(Uri.parse(uri))[0].text or ""
+
+
+def test_a_head_that_is_away_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = add(tmp_path, "one")
+    head, away = folder / "SKILL.md", folder / "away"
+
+    def read_without(*arguments: Any) -> FileBytes:
+        head.rename(away)
+        try:
+            return read_below(*arguments)
+        finally:
+            away.rename(head)
+            for changed in (head, folder, tmp_path):  # as if long before the look
+                os.utime(changed, (1, 1))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fast_agent.resources.skill.files.read_below", read_without)
+        provider, problems = serve(tmp_path)
+        assert paths(provider) == []
+    assert codes(problems) == ["FA751"]
+    provider.scan()
+    assert paths(provider) == ["one"]
 
 
 def test_folders_above_a_skill_become_its_path(tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ def build_index(
     # The clock of a file system ticks slowly: a directory that has just changed may change again
     # without a trace, so it is scanned again.
     folders = {path: None if state and state[2] > sure else state for path, state in states.items()}
+    if building.has_none:  # above the docroot nothing is watched, and looking again is quick
+        folders[folder.path] = None
     return GuideIndex(config, shelves, folders, tuple(building.problems))
 
 
@@ -73,12 +75,23 @@ class _Building:
             self._trees[top] = self._walk(top)
 
     def folders(self) -> Iterator[str]:
-        """Yield every directory that was walked, or should have been."""
+        """Yield every directory that was walked or should have been, and those above it.
+
+        A directory that is moved away and back is what it was, and only the one above it changes.
+        """
         for top, tree in self._trees.items():
-            yield self._absolute(top)
+            yield self._absolute("")
+            for end, letter in enumerate(f"{top}/"):
+                if letter == "/" and end:
+                    yield self._absolute(top[:end])
             if isinstance(tree, Tree):
                 for folder in tree.folders:
                     yield self._absolute(folder)
+
+    @property
+    def has_none(self) -> bool:
+        """Whether there is no directory to walk, as where the docroot is gone."""
+        return all(isinstance(tree, RefusedFileError) for tree in self._trees.values())
 
     def shelf(self, category: Category) -> CategoryDocuments:
         top = _nearest(category.dir, self._trees)

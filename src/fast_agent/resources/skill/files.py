@@ -274,7 +274,8 @@ class SkillRoot:
             except RefusedFileError as refusal:
                 message = f"the file {refusal.message}"
                 problem = unreadable_skill(self.place(place), message, None, None, None)
-                new = SkillHead(self.folder.stamp(place), problems=(problem,))
+                # Without a stamp it is read again: the file may be another one by now.
+                new = SkillHead(None, problems=(problem,))
         return old if old is not None and old == new else new
 
     def _parsed(self, path: str, read: FileBytes) -> SkillHead:
