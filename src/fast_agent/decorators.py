@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields as fields_of
 from dataclasses import is_dataclass, replace
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -23,7 +24,7 @@ from typing import (
 from fast_agent.cards.document import CardDocument
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.errors import CardError
-from fast_agent.text.source import Source
+from fast_agent.text.source import Source, SourceError, read_source
 from fast_agent.text.yaml_document import YamlDocument
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def _tool(
 def agent(
     self: CardReceiver,
     name: str = "default",
-    instruction: str = DEFAULT_INSTRUCTION,
+    instruction: str | Path = DEFAULT_INSTRUCTION,
     **fields: Unpack[AgentFields],
 ) -> DeclaredAgent:
     """Add an agent of type `agent`; usable as a decorator, which leaves the function as it is.
@@ -179,7 +180,8 @@ def agent(
     Args:
         self: The program.
         name: Its name, unique in the program.
-        instruction: Its system prompt; placeholders are filled when a turn needs it.
+        instruction: Its system prompt, or a file with it; placeholders are filled when a turn
+            needs it.
         **fields: The other fields of the type: see `fast_agent.agent_fields.AgentFields`.
 
     Raises:
@@ -191,7 +193,7 @@ def agent(
 def smart(
     self: CardReceiver,
     name: str = "smart",
-    instruction: str = SMART_INSTRUCTION,
+    instruction: str | Path = SMART_INSTRUCTION,
     **fields: Unpack[AgentFields],
 ) -> DeclaredAgent:
     """Add an agent of type `smart`, which writes, checks and runs cards; usable as a decorator.
@@ -211,7 +213,7 @@ def smart(
 def chain(
     self: CardReceiver,
     name: str,
-    instruction: str | None = None,
+    instruction: str | Path | None = None,
     **fields: Unpack[ChainFields],
 ) -> DeclaredAgent:
     """Add a chain: each agent gets the answer of the one before it; usable as a decorator.
@@ -231,7 +233,7 @@ def chain(
 def parallel(
     self: CardReceiver,
     name: str,
-    instruction: str | None = None,
+    instruction: str | Path | None = None,
     **fields: Unpack[ParallelFields],
 ) -> DeclaredAgent:
     """Add agents that work at the same time on the same message; usable as a decorator.
@@ -251,7 +253,7 @@ def parallel(
 def evaluator_optimizer(
     self: CardReceiver,
     name: str,
-    instruction: str | None = None,
+    instruction: str | Path | None = None,
     **fields: Unpack[EvaluatorOptimizerFields],
 ) -> DeclaredAgent:
     """Add an agent that lets a text be written, rated and rewritten; usable as a decorator.
@@ -272,7 +274,7 @@ def evaluator_optimizer(
 def router(
     self: CardReceiver,
     name: str,
-    instruction: str = ROUTER_INSTRUCTION,
+    instruction: str | Path = ROUTER_INSTRUCTION,
     **fields: Unpack[RouterFields],
 ) -> DeclaredAgent:
     """Add an agent that sends each message to the agent it belongs to; usable as a decorator.
@@ -292,7 +294,7 @@ def router(
 def orchestrator(
     self: CardReceiver,
     name: str,
-    instruction: str = PLANNER_INSTRUCTION,
+    instruction: str | Path = PLANNER_INSTRUCTION,
     **fields: Unpack[OrchestratorFields],
 ) -> DeclaredAgent:
     """Add an agent that plans, has others do the tasks, and puts the results together.
@@ -312,7 +314,7 @@ def orchestrator(
 def iterative_planner(
     self: CardReceiver,
     name: str,
-    instruction: str = PLANNER_INSTRUCTION,
+    instruction: str | Path = PLANNER_INSTRUCTION,
     **fields: Unpack[IterativePlannerFields],
 ) -> DeclaredAgent:
     """Add an agent that plans one step, reads its result, and plans the next.
@@ -333,7 +335,7 @@ def iterative_planner(
 def maker(
     self: CardReceiver,
     name: str,
-    instruction: str | None = None,
+    instruction: str | Path | None = None,
     **fields: Unpack[MakerFields],
 ) -> DeclaredAgent:
     """Add an agent that has one small step done again and again until a vote is clear.
@@ -354,7 +356,7 @@ def _add(
     program: CardReceiver,
     card_type: CardType,
     name: str,
-    instruction: str | None,
+    instruction: str | Path | None,
     fields: Mapping[str, Any],
 ) -> DeclaredAgent:
     """Make a card of a decorator's arguments and add it."""
@@ -366,18 +368,28 @@ def _add(
     return DeclaredAgent(program, name)
 
 
+def _read(name: str, path: Path) -> str:
+    """Read the instruction of an agent from a file."""
+    try:
+        return read_source(path).text
+    except SourceError as error:
+        raise CardError(
+            f"agent `{name}`: instruction `{path}` cannot be read: {error.message}", hint=error.hint
+        ) from error
+
+
 _FUNCTIONS = ("function_tools", "tool_hooks")
 
 
 def code_card(
-    card_type: CardType, name: str, instruction: str | None, fields: Mapping[str, object]
+    card_type: CardType, name: str, instruction: str | Path | None, fields: Mapping[str, object]
 ) -> Card:
     """Make a card from Python values.
 
     Args:
         card_type: Its type.
         name: Its name.
-        instruction: Its instruction, taken as it is; None leaves it to the type.
+        instruction: Its instruction, taken as it is, or a file with it; None leaves it to the type.
         fields: Its other fields as a card would have them; None is unset. Functions may be
             callables.
 
@@ -391,7 +403,8 @@ def code_card(
     functions = {key: given.pop(key) for key in _FUNCTIONS if _holds_callable(given.get(key))}
     written = {"type": card_type, "name": name, **_plain(given)}
     if instruction is not None:
-        written["instruction"] = instruction
+        is_file = isinstance(instruction, Path)
+        written["instruction"] = _read(name, instruction) if is_file else instruction
     document = CardDocument(Source("", ""), YamlDocument("", 1, written))
     card, found = validate_card(document, Origin(None), {})
     errors = [problem for problem in found if problem.severity == "error"]

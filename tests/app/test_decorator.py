@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from datetime import date
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
@@ -346,3 +347,22 @@ async def test_what_is_wrong_with_an_agent_names_it_before_anything_runs(
             pass
     assert raised.value.message.startswith("agent `bob`: ")
     assert message in raised.value.message
+
+
+def test_an_instruction_may_be_a_file(new_program: NewProgram, tmp_path: Path) -> None:
+    written = tmp_path / "desk.md"
+    written.write_text("\ufeffYou answer.\r\nToday is {{currentDate}}.\n", encoding="utf-8")
+    fast = new_program()
+    fast.agent("desk", written)
+    assert fast.load_set.cards["desk"].config.instruction == (
+        "You answer.\nToday is {{currentDate}}."
+    )
+    with pytest.raises(CardError, match=r"agent `other`: instruction `.*none.md` cannot be read"):
+        fast.agent("other", tmp_path / "none.md")
+    assert list(fast.load_set.cards) == ["desk"]
+
+
+def test_a_value_no_card_could_hold_is_called_by_its_type(new_program: NewProgram) -> None:
+    fields: dict[str, Any] = {"servers": date(2026, 1, 1)}
+    with pytest.raises(CardError, match="`servers` must be a list of texts, not a `date`"):
+        new_program().agent("desk", **fields)

@@ -6,6 +6,7 @@ Only asked for a value already found wrong; every function reports and returns `
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from fast_agent.schema.kinds import (
@@ -24,8 +25,6 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.schema.kinds import Entry, Kind
     from fast_agent.text.json_value import JsonValue, Keys
@@ -280,7 +279,10 @@ def described(value: object) -> str:
         return "the value of that variable"
     if isinstance(value, str):
         return f"the text `{clipped(value)}`"
-    return "a list" if isinstance(value, list) else "a mapping"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    # Only from Python: a path, a date, an object.
+    return "a list" if isinstance(value, list) else f"a `{type(value).__name__}`"
 
 
 def typed(value: object) -> str:
