@@ -58,22 +58,26 @@ $(TRACING_VENV)/.ready: requirements/tracing.txt requirements/build.txt pyprojec
 demo-tracing: $(TRACING_VENV)/.ready  ## Show the trace of a workflow in a viewer on this machine
 	@PATH="$(CURDIR)/$(TRACING_VENV)/bin:$$PATH" $(TRACING_VENV)/bin/python examples/tracing/demo.py
 
-# Tests of several servers: `make test-cluster` runs them, and `.ci/run` both.
+# Tests of several servers. They wait more than they compute, so `.ci/run` has them run among all others.
 CLUSTER := tests/sessions/postgres tests/serve/test_replicas.py tests/engine/temporal \
   tests/models/test_shared_limits.py
+TESTS ?= $(CLUSTER:%=--ignore=%)
 
 test: weights  ## Set everything up and run the tests
 	@# Where Python may not write bytecode, each of some thousand processes would compile the program.
 	@$(BIN)/python -m compileall -q src tests
-	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(CLUSTER:%=--ignore=%) || \
+	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal $(TESTS) || \
 	  { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
 	@$(BIN)/python -m tests.conformance.run
 
-.PHONY: test-cluster
-test-cluster: setup  ## Install PostgreSQL where this may, and run the tests of several servers and of Temporal
+.PHONY: postgresql
+postgresql:  ## Install PostgreSQL where this may
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -q && \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y postgresql; } || true
+
+.PHONY: test-cluster
+test-cluster: setup postgresql  ## Run the tests of several servers and of Temporal
 	@$(BIN)/python -m compileall -q src tests
 	$(BIN)/python -m pytest -rs --numprocesses 2 --dist worksteal $(CLUSTER) || \
 	  { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }

@@ -67,7 +67,7 @@ def test_nothing_but_the_door_writes_to_a_standard_stream() -> None:
     # What these paint was made visible by the renderer of diagnostics, piece by piece.
     assert painted == [
         "cli/commands/check.py", "cli/commands/diff.py", "cli/commands/resources.py",
-        "cli/output.py", "cli/output.py",
+        "cli/output.py",
     ]  # fmt: skip
 
 
