@@ -289,7 +289,7 @@ class FastAgent(Program):
         arguments: Sequence[str] | None = None,
         deps: object = None,
     ) -> int:
-        """Run the program as a command with the standard options: `sys.exit(fast.main())`.
+        """Run the program as a command with the standard options.
 
         `--message TEXT` prints the answer; `--dump DIR` and its like write the agents as cards;
         without them `program` runs, or else a user talks with the agents at the terminal. `--model`
@@ -302,11 +302,12 @@ class FastAgent(Program):
             deps: Values for function tools, by their types.
 
         Returns:
-            The exit status: 0, 1 for an error, 3 for what is not approved, 130 when interrupted.
+            0, as the exit status that `sys.exit(fast.main())` needs.
 
         Raises:
             RunError: An event loop is running already.
-            SystemExit: The arguments are wrong, or `--help` was among them.
+            SystemExit: It did not succeed, with the status: 1 for an error, 2 for wrong arguments,
+                3 for what is not approved, 130 when interrupted. Or `--help` was asked for.
         """
         _refuse_loop("async with fast.run() as app", "main")
         options = _parser(self.name).parse_args(arguments)
@@ -317,9 +318,9 @@ class FastAgent(Program):
             _run(lambda: _talk(self, program, given, deps))
         except FastAgentError as error:
             _report(error)
-            return error.status
+            sys.exit(error.status)
         except KeyboardInterrupt:
-            return 130
+            sys.exit(130)
         return 0
 
     def __dir__(self) -> list[str]:

@@ -72,6 +72,8 @@ class FastAgentError(Exception):
         self.hint = hint
         self.code = code
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
+        if hint is not None and not self.diagnostics:  # which hold their own
+            self.add_note(f"hint: {hint}")  # for a traceback
 
     def __str__(self) -> str:
         """Return the message; with diagnostics, the whole report: each with its place and hint."""
@@ -94,6 +96,8 @@ class FastAgentError(Exception):
         self.message = redact(self.message)
         self.args = (self.message,)
         self.hint = None if self.hint is None else redact(self.hint)
+        if notes := getattr(self, "__notes__", None):
+            self.__notes__ = [redact(note) for note in notes]
         self.diagnostics = tuple(
             replace(
                 one,

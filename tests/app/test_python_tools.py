@@ -169,14 +169,13 @@ def test_an_error_of_cards_is_its_whole_report(tmp_path: Path, new_program: NewP
 
 
 PROGRAM = """
-import sys
 from fast_agent import FastAgent
 fast = FastAgent("desk")
 fast.agent("ann", "Hi.", model="passthrough", default=True)
 fast.agent("bob", "Ho.", model="passthrough")
 async def talk(app):
     print("ran", await app.ann("x"))
-sys.exit(fast.main(talk))
+fast.main(talk)
 """
 
 
