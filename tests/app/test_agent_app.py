@@ -61,6 +61,20 @@ async def test_the_ways_to_an_agent(new_program: NewProgram) -> None:
         assert app.usage.requests == 5
 
 
+async def test_agents_are_closed_with_the_block(new_program: NewProgram) -> None:
+    program = new_program()
+    program.agent("ann", model="passthrough")
+    program.agent("bob", model="passthrough")
+    async with program.run() as app:
+        ann = app.ann
+        assert await ann.send("hello") == "hello"
+    with pytest.raises(RunError, match="agent `ann` is closed"):
+        await ann.send("hello")
+    for name in ("ann", "bob"):
+        with pytest.raises(RunError, match="the agents are closed"):
+            await app("hello", name)
+
+
 async def test_names_that_python_cannot_tell_apart(new_program: NewProgram) -> None:
     program = new_program()
     program.agent("a-b")

@@ -45,6 +45,7 @@ class Conversation:
         "__weakref__",
         "_agents",
         "_attach",
+        "_closed",
         "_make",
         "_meter",
         "_within",
@@ -63,6 +64,7 @@ class Conversation:
         self._make = make
         self._within = within
         self._agents: dict[str, Agent] = {}
+        self._closed = False
         self._meter = Meter("conversation")
         self._attach: Callable[[Agent], None] = _keep_nothing
         if journal is None:
@@ -99,12 +101,17 @@ class Conversation:
             name: The card's name.
 
         Raises:
-            RunError: There is no such card, or this version does not run its type.
+            RunError: There is no such card, this version does not run its type, or the conversation
+                is closed.
             SessionError: What it remembered cannot be read.
             FastAgentError: The card cannot be run.
         """
         agent = self._agents.get(name)
         if agent is None:
+            if self._closed:
+                raise RunError(
+                    "the agents are closed", hint="send messages before the `async with` block ends"
+                )
             agent = self._make(name, self.context)
             self._attach(agent)
             self._agents[name] = agent
@@ -156,6 +163,7 @@ class Conversation:
     async def aclose(self) -> FastAgentError | None:
         """Close every agent, with its history written; returns the first problem."""
         first: FastAgentError | None = None
+        self._closed = True
         agents, self._agents = tuple(self._agents.values()), {}
         for agent in agents:
             try:
