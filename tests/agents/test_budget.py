@@ -43,12 +43,13 @@ def test_a_refused_request_is_charged_to_nobody() -> None:
     assert child.usage.requests == parent.usage.requests == 1
 
 
-def test_an_answer_charges_tokens_and_the_requests_it_took_besides() -> None:
+@pytest.mark.parametrize("cache", [(2, 1), (2, 0), (0, 1), (0, 0)])
+def test_an_answer_charges_tokens_and_the_requests_it_took_besides(cache: tuple[int, int]) -> None:
     meter = Meter("a")
     budget = Budget((meter,))
     budget.take_request()
-    budget.settle(Usage(10, 5, 2, 1, requests=3))
-    assert meter.usage == Usage(10, 5, 2, 1, requests=3)
+    budget.settle(Usage(10, 5, *cache, requests=3))
+    assert meter.usage == Usage(10, 5, *cache, requests=3)
 
 
 @pytest.mark.spec("TURN-9")

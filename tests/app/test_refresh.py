@@ -37,6 +37,8 @@ async def test_a_changed_agent_is_new_and_remembers_what_it_did(world: World) ->
         assert await world.reload(app)
         assert app["ann"] is not ann
         assert app["bob"] is bob
+        with pytest.raises(RunError, match="agent `ann` is closed"):
+            await ann.send("to the old one")
         assert app["ann"].config.instruction == "Two."
         assert [one.text for one in app["ann"].history] == ["first", "first"]
         await app("second")

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 
 from fast_agent.agents.history.transcript import Transcript
 from fast_agent.messages.long_results import ResultLimits
-from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
+from fast_agent.messages.message import (
+    ImageContent,
+    Message,
+    TextContent,
+    ToolCall,
+    ToolResult,
+)
 from fast_agent.messages.validity import LOST, check_validity, view_of
 
 ids = st.sampled_from(["a", "b", "c"])
@@ -62,6 +68,21 @@ def test_a_conversation_of_a_turn_with_calls_is_held_once() -> None:
     conversation.append(Message("user", tool_results=(ToolResult("1"), ToolResult("2"))))
     conversation.append(Message.assistant("done"))
     assert conversation.view is conversation.history
+
+
+def test_what_came_since_the_last_answer_is_never_counted_too_low() -> None:
+    conversation = Transcript()
+    conversation.append(Message.user("hello"))
+    assert conversation.most_since_answer == 5
+    conversation.append(Message.user("two"))  # the same message, for the model
+    assert conversation.most_since_answer == 8
+    conversation.append(Message("assistant", (), (ToolCall("1", "t"), ToolCall("2", "t"))))
+    results = [ToolResult(one, (TextContent(text),)) for one, text in (("1", "four"), ("2", "x"))]
+    conversation.append(Message("user", tool_results=tuple(results)))
+    assert conversation.most_since_answer == 2 * 4
+    conversation.append(Message.assistant("done"))
+    conversation.append(Message("user", (ImageContent("aGk=", "image/png"), TextContent("see"))))
+    assert conversation.most_since_answer > 1_000_000
 
 
 def test_a_lost_result_is_said_to_be_lost() -> None:

@@ -20,9 +20,11 @@ from fast_agent.errors import ConfigError, SessionError
 from fast_agent.sessions.postgres.database import STEPS, Line
 from fast_agent.sessions.postgres.logs import PostgresLogs
 from fast_agent.sessions.store import SessionStore
+from fast_agent.trust.found_set import Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"not run: {why_not()}")
 
@@ -61,6 +63,24 @@ def test_a_session_is_resumed_rewound_forked_and_saved_as_from_a_file(store: Ses
     store.delete(kept)
     with pytest.raises(SessionError, match="there is no session"):
         store.open(kept)
+
+
+def test_what_a_session_may_do_is_remembered_by_who_holds_it(
+    store: SessionStore, server: PostgresServer, tmp_path: Path
+) -> None:
+    with store.create() as session:
+        write(session, plain_turn("t1", "one", "two"))
+        session.belong(Provenance(tmp_path, "digest"))
+        kept = session.id
+        session.release()
+        with SessionStore(server.url).open(kept) as other:
+            assert other.facts.brought is not None
+            assert other.facts.brought.root == str(tmp_path)
+            with pytest.raises(SessionError):
+                session.belong(Provenance(tmp_path / "elsewhere", "another"))
+    with store.open(kept) as session:
+        assert session.facts.brought is not None
+        assert session.facts.brought.digest == "digest"
 
 
 @pytest.mark.spec("SESSION-22")
@@ -102,6 +122,7 @@ _KILLED = """
 import sys, time
 from tests.sessions.session_world import plain_turn, write
 from fast_agent.sessions.store import SessionStore
+from fast_agent.trust.found_set import Provenance
 import asyncio
 session = SessionStore(sys.argv[1]).create()
 write(session, plain_turn("t1", "one", "two"))
