@@ -124,6 +124,20 @@ def test_a_case_is_run_for_each_line_of_its_data(run: Run) -> None:
     assert "cannot be read" in run("test", "cards").out
 
 
+def test_wrong_data_fail_the_case_that_uses_them(run: Run) -> None:
+    Path("cards/rows.jsonl").write_text("{}\n")
+    cases(
+        "- name: says\n  message: '{{word}}'\n  live: true\n  data: rows.jsonl\n"
+        "- name: other\n  message: tea\n  live: true\n  expect: {text: tea}\n"
+    )
+    told = run("test", "cards")
+    assert "1 passed, 1 failed" in told.out
+    assert "1 passed, 0 failed" in run("test", "cards", "-k", "other").out
+    for chosen in ("says", "says [1]"):
+        told = run("test", "cards", "-k", chosen)
+        assert (told.code, "0 passed, 1 failed" in told.out) == (1, True)
+
+
 @pytest.mark.spec("CASES-4")
 def test_models_are_compared_in_a_table_and_on_a_page(run: Run) -> None:
     cases(

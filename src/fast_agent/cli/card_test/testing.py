@@ -89,20 +89,24 @@ async def run_case_files(
             program, root = _program(file, config_path, found=found, records=records)
             check = partial(program.admission.decisions.check_read, root) if found else None
             runner = CaseRunner(file, program, os.environ, guard, recording, check, soft=soft)
-            cases = [
-                one for case in cases for one in cases_of(file, case, check)
-                if _wanted(file, one, only)
-            ]  # fmt: skip
         except FastAgentError as error:
-            text = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
-            refused = isinstance(error, TrustError)
-            results += [
-                CaseResult(file.shown, case.name, (text,), refused=refused) for case in cases
-            ]
+            results += [_not_run(file, case, error) for case in cases]
             continue
         for case in cases:
-            results.extend([await runner.run(case, model) for model in models or (None,)])
+            try:
+                chosen = [one for one in cases_of(file, case, check) if _wanted(file, one, only)]
+            except FastAgentError as error:  # in its data
+                if _wanted(file, case, only) or case.name in (only or ""):
+                    results.append(_not_run(file, case, error))
+                continue
+            for one in chosen:
+                results.extend([await runner.run(one, model) for model in models or (None,)])
     return results
+
+
+def _not_run(file: CaseFile, case: Case, error: FastAgentError) -> CaseResult:
+    text = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
+    return CaseResult(file.shown, case.name, (text,), refused=isinstance(error, TrustError))
 
 
 def found_tests(root: Path) -> Iterator[FileLayer]:
