@@ -103,3 +103,13 @@ def test_what_failed_to_be_written_is_written_with_the_whole_history() -> None:
     history.catch_up(Transcript(MESSAGES))
     history.catch_up(Transcript(MESSAGES))
     assert events == [HistoryReplaced("ann", MESSAGES)]
+
+
+@pytest.mark.anyio
+async def test_a_history_is_safe_once_the_journal_is() -> None:
+    journal = Written()
+    history = HistoryWriter(cast("Journal", journal), "ann", 0)
+    history.catch_up(Transcript(MESSAGES))
+    assert journal.safe == 0
+    await history.barrier()
+    assert journal.safe == len(journal.events) == 1
