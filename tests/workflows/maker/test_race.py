@@ -47,11 +47,13 @@ class Worker:
         self.at_work: dict[int, anyio.Event] = {}
         self.most_at_work = 0
         self.begun = 0
+        self.at_work_then: list[int] = []  # as each draw began, itself included
 
     async def draw(self, number: int) -> Sample:
         self.begun += 1
         self.at_work[number] = anyio.Event()
         self.most_at_work = max(self.most_at_work, len(self.at_work))
+        self.at_work_then.append(len(self.at_work))
         try:
             await self.at_work[number].wait()
         finally:
@@ -158,7 +160,7 @@ async def test_what_ended_early_lets_the_next_draws_begin_before_the_first_has_e
     worker = Worker([sample(one) for one in "aabaa"], [9, 1, 2, 3, 4])
     verdict, _ = await vote_in_order_of(worker, 3, 50)
     assert verdict is not None
-    assert worker.most_at_work == 3
+    assert worker.at_work_then == [1, 2, 3, 2, 3]
     assert (verdict.total_samples, verdict.margin) == (5, 3)
 
 
