@@ -120,6 +120,14 @@ def test_the_sdk_client_is_asked_and_told(served: ServedAgents, mode: str) -> No
     assert steps == sorted(steps)
 
 
+def test_answers_do_not_say_what_serves(served: ServedAgents) -> None:
+    for method in ("GET", "POST", "PUT"):
+        connection = ServedAgents.connect(served)
+        connection.request(method, "/mcp")
+        assert connection.getresponse().getheader("server") is None
+        connection.close()
+
+
 @pytest.mark.spec("SERVE-13")
 @pytest.mark.parametrize(
     ("body", "code"), [(b"{", -32700), (b"[]", -32600), (b'"x"', -32600), (b"\xff", -32700)]
