@@ -80,10 +80,9 @@ class _Building:
         A directory that is moved away and back is what it was, and only the one above it changes.
         """
         for top, tree in self._trees.items():
-            yield self._absolute("")
-            for end, letter in enumerate(f"{top}/"):
-                if letter == "/" and end:
-                    yield self._absolute(top[:end])
+            names = top.split("/") if top else []
+            for depth in range(len(names) + 1):
+                yield self._absolute("/".join(names[:depth]))
             if isinstance(tree, Tree):
                 for folder in tree.folders:
                     yield self._absolute(folder)
