@@ -129,9 +129,11 @@ def test_workers_and_the_server_are_killed_and_no_answered_request_is_repeated(
             worker.communicate()
         assert answers(world) == [f"done: noted item-{number}" for number in range(60)]
         # At each of the kills, requests that had no answer yet are sent again: at most one a slot.
-        in_flight = 4 * 8
+        kills = 4
+        in_flight = kills * 8
         assert 120 <= sum(models.asked.values()) <= 120 + in_flight
-        assert max(world.effects().values()) <= 2
+        # A call that was under way at two of them is made three times, with one key.
+        assert max(world.effects().values()) <= 1 + kills
         assert sum(world.effects().values()) <= 60 + in_flight
 
 
