@@ -114,7 +114,7 @@ def render_sarif(
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "results": [_result(one, index) for one in found],
-        "properties": {"cards": [_card_facts(fact) for fact in cards]},
+        "properties": {"cards": [_sarif_card(fact) for fact in cards]},
     }
     log: JsonObject = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2) + "\n"
@@ -161,7 +161,7 @@ def _result(found: Diagnostic, index: dict[str, int]) -> JsonObject:
             for one in found.related
         ]
     if found.fix is not None and found.path:
-        result["fixes"] = [_fix_changes(found.path, found.fix, found.hint)]
+        result["fixes"] = [_sarif_fix(found.path, found.fix, found.hint)]
     return result
 
 
@@ -172,7 +172,7 @@ def _location(path: str, span: Span | None) -> JsonObject:
     return {"physicalLocation": physical}
 
 
-def _fix_changes(path: str, fix: Fix, hint: str | None) -> JsonObject:
+def _sarif_fix(path: str, fix: Fix, hint: str | None) -> JsonObject:
     replacement: JsonObject = {
         "deletedRegion": _region(fix.span),
         "insertedContent": {"text": fix.replacement},
@@ -194,11 +194,7 @@ def _region(span: Span) -> JsonObject:
     }
 
 
-def _card_facts(fact: CardFact) -> JsonObject:
-    return {
-        "name": fact.name,
-        "type": fact.type,
-        "path": fact.path,
-        "default": fact.default,
-        "toolOnly": fact.tool_only,
-    }
+def _sarif_card(fact: CardFact) -> JsonObject:
+    card = dict(_card(fact))
+    card["toolOnly"] = card.pop("tool_only")  # names are in camelCase there
+    return card

@@ -49,13 +49,11 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 FILE: Final = "tool-sizes.json"
-"""Where they are in the home."""
+"""Where the sizes of tools are kept, in the home."""
 
 _MAX_FILE: Final = 4 << 20
 _MAX_SERVERS: Final = 200
 _MAX_TOOLS: Final = 1_000
-
-log = logging.getLogger(__name__)
 
 
 @frozen(kw_only=True)
@@ -338,7 +336,7 @@ class ToolSizes:
             write_atomic(self._path, json.dumps(known).encode("utf-8", "surrogatepass"))
         except OSError as error:
             reason = os_reason(error)
-            log.info("the sizes of tools are not kept: %s", reason)
+            _log.info("the sizes of tools are not kept: %s", reason)
 
     def _read(self) -> dict[str, dict[str, int]]:
         try:

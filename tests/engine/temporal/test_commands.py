@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -103,12 +104,25 @@ def test_two_workers_answer_a_batch(tmp_path: Path) -> None:
             assert sum(models.asked.values()) == 80
 
 
+_KEYED_TOOLS = '''\
+from fast_agent import ToolContext
+
+
+def note(item: str, context: ToolContext) -> str:
+    """Note an item."""
+    with open("effects", "a", encoding="utf-8") as file:
+        file.write(f"{item} {context.idempotency_key}\\n")
+    return f"noted {item}"
+'''
+
+
 @pytest.mark.spec("TEMPORAL-15")
 def test_workers_and_the_server_are_killed_and_no_answered_request_is_repeated(
     tmp_path: Path,
 ) -> None:
     with TemporalServer() as server, ModelServer(seconds=0.05) as models:
         world = ClusterWorld(tmp_path, models.url, 60, server)
+        (tmp_path / "tools.py").write_text(_KEYED_TOOLS)
         worker = world.start_worker("--slots", "8")
         batch = world.start("--quiet")
         try:
@@ -132,8 +146,12 @@ def test_workers_and_the_server_are_killed_and_no_answered_request_is_repeated(
         kills = 4
         in_flight = kills * 8
         assert 120 <= sum(models.asked.values()) <= 120 + in_flight
-        # A call that was under way at two of them is made three times, with one key.
-        assert max(world.effects().values()) <= 1 + kills
+        # A call that was under way at some of them is made again after each, with the same key.
+        items = Counter[str]()
+        for effect, times in world.effects().items():
+            items[effect.split()[0]] += 1
+            assert times <= 1 + kills
+        assert items == {f"item-{number}": 1 for number in range(60)}
         assert sum(world.effects().values()) <= 60 + in_flight
 
 

@@ -50,7 +50,7 @@ def build_index(
     sure = clock() - _RECENT_NS
     building = _Building(config, folder, limits)
     shelves = {name: building.shelf(one) for name, one in config.categories.items()}
-    states = {path: folder_state(path) for path in building.folders()}
+    states = {path: folder_state(path) for path in dict.fromkeys(building.folders())}
     # The clock of a file system ticks slowly: a directory that has just changed may change again
     # without a trace, so it is scanned again.
     folders = {path: None if state and state[2] > sure else state for path, state in states.items()}
