@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.acp.raw_client import RawClient
 
-from fast_agent.acp.remembered import VARIABLE, RestartState
+from fast_agent.acp.remembered import STATE_VARIABLE, RestartState
 
 WHO = Path(__file__).parents[1] / "app/who_server.py"
 CARD = '---\nmodel: passthrough\nfunction_tools: ["count.py:count"]\n---\nHi.\n'
@@ -88,7 +88,7 @@ def test_programs_that_agents_run_hear_nothing_of_it(tmp_path: Path) -> None:
     with begun(tmp_path, "--shell") as client:
         session = client.open()
         assert said(client, session, "/reload --force") == "starting again"
-        command = json.dumps({"command": f"echo [${VARIABLE}]"})
+        command = json.dumps({"command": f"echo [${STATE_VARIABLE}]"})
         client.begin_prompt("run", session, f"***CALL_TOOL execute {command}")
         while (message := client.read()).get("method") != "session/request_permission":
             pass
@@ -149,7 +149,7 @@ def test_what_is_left_is_taken_once() -> None:
     left = RestartState(hello={"a": 1}, sessions=({"sessionId": "s"},), unread=b"\xff{", asked=3)
     environ: dict[str, str] = {}
     left.leave(environ)
-    descriptor = int(environ[VARIABLE])
+    descriptor = int(environ[STATE_VARIABLE])
     assert RestartState.taken(environ) == left
     assert environ == {}
     assert RestartState.taken(environ) is None
@@ -159,4 +159,4 @@ def test_what_is_left_is_taken_once() -> None:
 
 @pytest.mark.parametrize("named", ["", "x", "-1", "99999"])
 def test_what_cannot_be_taken_is_none(named: str) -> None:
-    assert RestartState.taken({VARIABLE: named}) is None
+    assert RestartState.taken({STATE_VARIABLE: named}) is None

@@ -19,7 +19,7 @@ from fast_agent.mcp.server import HttpTarget, ServerSpec
 from fast_agent.mcp.skills import ServerSkills
 from fast_agent.messages.message import ToolCall
 from fast_agent.resources.skill_client.catalog import SkillCatalog
-from fast_agent.tools.skills.gate import FILE, SkillApprovals, SkillGate
+from fast_agent.tools.skills.gate import APPROVALS_FILE, SkillApprovals, SkillGate
 from fast_agent.tools.skills.tools import LOAD, READ, SkillTools
 from fast_agent.tools.tool import ToolContext
 from fast_agent.tools.toolbox import ServerFilter
@@ -31,7 +31,7 @@ async def use(url: str, home: Path) -> int:
     """Find skills, and use them where the scenario is about that."""
     async with ServerPool([ServerSpec(name="suite", target=HttpTarget(url=url))]) as pool:
         source = ServerSkills(pool.connection("suite"), ServerFilter(), anyio.current_time)
-        gate = SkillGate(None, SkillApprovals(home / FILE))
+        gate = SkillGate(None, SkillApprovals(home / APPROVALS_FILE))
         catalog = SkillCatalog([source])
         offered = SkillTools(catalog, gate, describe=True)
         tools = {tool.spec.name: tool for tool in await offered.tools()}

@@ -19,7 +19,7 @@ from fast_agent.messages.message import ToolCall, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.resources.skill_client.catalog import SkillCatalog
 from fast_agent.tools.human import HumanAnswer, HumanRequest
-from fast_agent.tools.skills.gate import FILE, GatedTool, SkillApprovals, SkillGate
+from fast_agent.tools.skills.gate import APPROVALS_FILE, GatedTool, SkillApprovals, SkillGate
 from fast_agent.tools.skills.tools import LOAD, READ, SkillTools
 from fast_agent.tools.tool import Tool, ToolContext, ToolSource
 from fast_agent.tools.toolbox import ServerFilter
@@ -64,7 +64,7 @@ class Desk:
     def __init__(self, home: Path, pool: ServerPool, human: Human | None) -> None:
         self.home = home
         self.pool = pool
-        self.gate = SkillGate(human, SkillApprovals(home / FILE))
+        self.gate = SkillGate(human, SkillApprovals(home / APPROVALS_FILE))
         self.allowed = ServerFilter()
         self.open()
 
@@ -237,7 +237,7 @@ async def test_a_skill_that_changed_needs_approval_again(desk: NewDesk) -> None:
     assert len(person.asked) == 2
     # Without a person, what was approved with other files is not used.
     (here.home / "changed").unlink()
-    here.gate = SkillGate(None, SkillApprovals(here.home / FILE))
+    here.gate = SkillGate(None, SkillApprovals(here.home / APPROVALS_FILE))
     here.open()
     assert "there is no person to ask" in await here.refused()
 
@@ -257,7 +257,7 @@ async def test_a_refusal_holds_and_what_is_made_on_demand_is_never_kept(
     assert "outside" in await here.refused(READ, skill="refunds", path="skill://other/x.md")
     await here.load(turn="turn-2")
     assert len(person.asked) == 3
-    assert not (here.home / FILE).exists()
+    assert not (here.home / APPROVALS_FILE).exists()
 
 
 @pytest.mark.parametrize("convention", ["extension", "seed"])
@@ -393,8 +393,8 @@ async def test_nothing_of_a_skill_is_on_disk_but_its_approval(desk: NewDesk) -> 
     here = await desk(human=Person())
     await here.load()
     await here.call(READ, skill="refunds", path="terms.md")
-    assert sorted(one.name for one in here.home.iterdir()) == ["refunds.log", FILE]
-    kept = (here.home / FILE).read_text()
+    assert sorted(one.name for one in here.home.iterdir()) == ["refunds.log", APPROVALS_FILE]
+    kept = (here.home / APPROVALS_FILE).read_text()
     assert "thirty" not in kept
     assert "Refunds" not in kept
 

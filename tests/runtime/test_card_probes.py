@@ -9,7 +9,7 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load import load_cards
 from fast_agent.config.load import load_settings
-from fast_agent.mcp.listing import FILE, ListedTool, ToolSizes
+from fast_agent.mcp.listing import SIZES_FILE, ListedTool, ToolSizes
 from fast_agent.mcp.server import from_settings
 from fast_agent.runtime.card_probes import card_probes, history_probe
 from fast_agent.text.span import Span
@@ -95,7 +95,7 @@ def test_servers_that_fill_the_window_are_named_from_what_the_last_run_recorded(
     assert problems() == []
     assert not home.exists()
     docs, mail, unused = from_settings(settings.mcp)
-    sizes = ToolSizes(home / FILE)
+    sizes = ToolSizes(home / SIZES_FILE)
     sizes.remember(docs, [listed("find", 7_994), listed("read", 7_994)])
     sizes.remember(unused, [listed("all", 100_000)])
     assert problems() == []
@@ -108,8 +108,8 @@ def test_servers_that_fill_the_window_are_named_from_what_the_last_run_recorded(
     )
     filtered = "---\nservers: [docs, mail]\ntools: {docs: [none]}\n---\nBe brief.\n"
     assert problems(filtered) == []
-    assert "secret" not in (home / FILE).read_text()
-    (home / FILE).write_text('{"broken": 1}')
+    assert "secret" not in (home / SIZES_FILE).read_text()
+    (home / SIZES_FILE).write_text('{"broken": 1}')
     assert problems() == []
     sizes.remember(replace(docs, declared="elsewhere"), [listed("find", 7_994)])
     assert sizes.of(docs) == {"find": 8_000}

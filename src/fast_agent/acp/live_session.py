@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     Waiting = Mapping[str, AgentConfig]
 
-OPTION: Final = "agent"
+AGENT_OPTION: Final = "agent"
 """The id of the configuration option."""
 _MARK: Final = "needs approval"
 
@@ -60,11 +60,11 @@ def modes(app: AgentApp, current: str, waiting: Waiting) -> JsonObject:
     return {"currentModeId": current, "availableModes": listed}
 
 
-def options(app: AgentApp, current: str, waiting: Waiting) -> list[JsonValue]:
+def mode_options(app: AgentApp, current: str, waiting: Waiting) -> list[JsonValue]:
     """Return the agents as the choices of a configuration option; see `modes`."""
     listed: list[JsonValue] = [*_described("value", app, waiting)]
     option: JsonObject = {
-        "id": OPTION,
+        "id": AGENT_OPTION,
         "name": "Agent",
         "description": "the agent that is talked to",
         "category": "mode",
@@ -75,7 +75,7 @@ def options(app: AgentApp, current: str, waiting: Waiting) -> list[JsonValue]:
     return [option]
 
 
-def names(app: AgentApp, waiting: Waiting) -> list[str]:
+def mode_names(app: AgentApp, waiting: Waiting) -> list[str]:
     """Name the agents that can be chosen."""
     able = app.agent_names()
     return [*able, *(name for name in waiting if name not in able)]
@@ -83,7 +83,7 @@ def names(app: AgentApp, waiting: Waiting) -> list[str]:
 
 def _described(key: str, app: AgentApp, waiting: Waiting) -> Iterator[JsonObject]:
     able = app.agent_names()
-    for name in names(app, waiting):
+    for name in mode_names(app, waiting):
         is_able = name in able and name not in waiting
         config = waiting[name] if name in waiting else app.load_set.cards[name].config
         described: dict[str, JsonValue] = {key: name, "name": name}
@@ -178,7 +178,7 @@ class LiveSession:
         app, agent, waiting = self._controller.app, self._controller.agent, self._controller.waiting
         return {
             "modes": modes(app, agent, waiting),
-            "configOptions": options(app, agent, waiting),
+            "configOptions": mode_options(app, agent, waiting),
         }
 
     @property
@@ -231,7 +231,7 @@ class LiveSession:
         Raises:
             RequestError: There is none of that name to talk to.
         """
-        able = names(self._controller.app, self._controller.waiting)
+        able = mode_names(self._controller.app, self._controller.waiting)
         if agent not in able:
             near = closest(agent, able)
             hint = did_you_mean(near)
@@ -242,7 +242,7 @@ class LiveSession:
 
     def go_on_with(self, agent: str) -> None:
         """Talk to the agent it talked to before the program began again, if it is there still."""
-        if agent in names(self._controller.app, self._controller.waiting):
+        if agent in mode_names(self._controller.app, self._controller.waiting):
             self._controller.agent = agent
         self._tell_of_agents()
 
@@ -412,7 +412,7 @@ class LiveSession:
         self._updates.send(
             {
                 "sessionUpdate": "config_option_update",
-                "configOptions": options(app, agent, self._controller.waiting),
+                "configOptions": mode_options(app, agent, self._controller.waiting),
             }
         )
 

@@ -274,14 +274,14 @@ class SessionOpening:
         approval: ProjectApproval,
         note: Callable[[str], None],
     ) -> ConversationController:
-        from fast_agent.acp.live_session import names
+        from fast_agent.acp.live_session import mode_names
         from fast_agent.commands.controller import ConversationController
 
         last = None if session is None else session.last_agent
         return ConversationController(
             self.program,
             app,
-            agent=last if last in names(app, approval.waiting()) else self.agent,
+            agent=last if last in mode_names(app, approval.waiting()) else self.agent,
             sessions=None if self.store is None else self.store(),
             session=session,
             watch=self.watch,

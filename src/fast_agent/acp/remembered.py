@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
 
 Verdict: TypeAlias = Literal["allow", "reject"]
-FILE = "permissions.json"
+PERMISSIONS_FILE = "permissions.json"
 _LARGEST = 4 << 20
 _WAIT_SECONDS = 5.0
 log = getLogger(__name__)
@@ -112,7 +112,7 @@ def _is_table(value: object) -> bool:
     return all(isinstance(one, dict) for one in inner)
 
 
-VARIABLE: Final = "FAST_AGENT_ACP_HANDOVER"
+STATE_VARIABLE: Final = "FAST_AGENT_ACP_HANDOVER"
 """Names the descriptor it is read from, for the one process it is meant for."""
 
 
@@ -158,7 +158,7 @@ class RestartState:
             file.write(json.dumps(facts).encode())
         os.lseek(descriptor, 0, os.SEEK_SET)
         os.set_inheritable(descriptor, True)
-        environ[VARIABLE] = str(descriptor)
+        environ[STATE_VARIABLE] = str(descriptor)
 
     @classmethod
     def taken(cls, environ: MutableMapping[str, str]) -> RestartState | None:
@@ -167,7 +167,7 @@ class RestartState:
         Args:
             environ: The environment.
         """
-        named = environ.pop(VARIABLE, None)
+        named = environ.pop(STATE_VARIABLE, None)
         if named is None:
             return None
         from base64 import b64decode

@@ -301,10 +301,10 @@ class AcpServer:
         return {}
 
     async def _set_option(self, params: JsonObject) -> JsonObject:
-        from fast_agent.acp.live_session import OPTION
+        from fast_agent.acp.live_session import AGENT_OPTION
 
         session, option = self._session(params), text(params, "configId")
-        if option != OPTION:
+        if option != AGENT_OPTION:
             raise RequestError(INVALID_PARAMS, f"there is no option `{option}`")
         session.choose(text(params, "value"))
         return {"configOptions": session.facts["configOptions"]}

@@ -4,6 +4,8 @@ What the agent that is talked to says is streamed. What agents below it do is sh
 the call that asked for them, and the calls they make themselves; a part of a workflow has a call of
 its own, which holds its answer. What a workflow decides, such as a route or a rating, is a thought;
 what a planner plans is a plan.
+
+A tool call is shown by its title, its kind and the files it is about.
 """
 
 from __future__ import annotations

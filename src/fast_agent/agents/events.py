@@ -2,6 +2,8 @@
 
 A listener is a plain function called in the middle of a turn. It must be quick and must not raise.
 Without a listener only warnings are built, for the log, and models are not asked to stream.
+
+What a user sees of the progress of a workflow is one line a step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""LiveAgent: what all types of agents have in common: one turn at a time, a memory, meters."""
+"""LiveAgent: what all types of agents have in common: one turn at a time, a memory, meters.
+
+`LlmAgent` is the agent of type `agent`, which asks a model.
+"""
 
 from __future__ import annotations
 

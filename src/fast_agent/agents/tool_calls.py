@@ -3,6 +3,8 @@
 A call always ends in a result. What a tool raises is logged and becomes an error result; so does a
 call of a tool that is not there. Only a usage limit and a cancelled turn go further, and both leave
 an error result for each call they kept from running.
+
+A `ChildCallBatch` is the parent's side of the calls of one message, as its children meet it.
 """
 
 from __future__ import annotations

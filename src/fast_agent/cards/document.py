@@ -1,4 +1,7 @@
-"""Card documents: the text of one card, split into its fields and its body."""
+"""Card documents: the text of one card, split into its fields and its body.
+
+A `DiagnosticCollector` holds the problems of a card, each with its place and its remedy.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
-from fast_agent.schema.kinds import DIALECT, kind_schema, nullable
+from fast_agent.schema.kinds import SCHEMA_DIALECT, kind_schema, nullable
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import CardType
@@ -35,13 +35,13 @@ def schema(card_type: CardType | None = None, *, body: bool = False) -> JsonObje
         The schema, complete in itself.
     """
     if card_type is not None:
-        return {"$schema": DIALECT, **_card(card_type, optional_type=True, body=body)}
+        return {"$schema": SCHEMA_DIALECT, **_card(card_type, optional_type=True, body=body)}
     branches: list[JsonValue] = [
         {"if": _has_type(one), "then": {"$ref": f"#/$defs/{one}"}} for one in CARD_TYPES
     ]
     unset: JsonObject = {"properties": {"type": {"type": "null"}}}
     return {
-        "$schema": DIALECT,
+        "$schema": SCHEMA_DIALECT,
         "title": "AgentCard",
         "type": "object",
         "properties": {"type": nullable({"anyOf": [_spelling(one) for one in CARD_TYPES]})},

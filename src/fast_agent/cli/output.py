@@ -5,6 +5,8 @@ trust, and a terminal obeys what is written to it. Therefore `guard_streams` put
 before each of the two streams that is a terminal, and everything that is printed goes through it:
 what commands print, log records, tracebacks, what functions of cards print. A stream that is no
 terminal gets every byte as it is, but for secrets, which are hidden on standard error.
+
+Errors of a command are reported together, on standard error.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def _woken_by_signals() -> Generator[None]:
             loop.remove_reader(ours)
 
 
-VARIABLE = "FAST_AGENT_LOG"
+LOG_VARIABLE = "FAST_AGENT_LOG"
 """Set to `debug`, it shows every record with its traceback."""
 
 
@@ -105,7 +105,7 @@ def show_log(*, quiet: bool) -> None:
     root = logging.getLogger()
     for old in [handler for handler in root.handlers if isinstance(handler, _Terminal)]:
         root.removeHandler(old)
-    debug = os.environ.get(VARIABLE, "").lower() == "debug"
+    debug = os.environ.get(LOG_VARIABLE, "").lower() == "debug"
     handler = _Terminal(tracebacks=debug)
     if debug:
         root.setLevel(logging.DEBUG)

@@ -3,6 +3,8 @@
 `read_plainly` reads what is plainly right without the library that reads command lines, which
 would be half of the time a server over stdio takes to start. Whatever it does not take, a wrong
 option included, is left to that library.
+
+What a directory brings in addition, skills and a guide, is found here too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The place of a user in a conversation: what commands read and change."""
+"""The place of a user in a conversation: what commands read and change.
+
+A restart starts the program again in its process, so that no module keeps old state.
+"""
 
 from __future__ import annotations
 

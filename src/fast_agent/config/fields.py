@@ -500,12 +500,12 @@ def config_schema() -> JsonObject:
     Returns:
         The schema, complete in itself; secrets files have the same one.
     """
-    from fast_agent.schema.kinds import DIALECT, kind_schema  # a run needs no schema
+    from fast_agent.schema.kinds import SCHEMA_DIALECT, kind_schema  # a run needs no schema
 
     described = _with_variables(kind_schema(SETTINGS))
     if not isinstance(described, Mapping):
         raise TypeError("the schema of a record is a mapping")
-    return {"$schema": DIALECT, "title": "fastagent.config.yaml", **described}
+    return {"$schema": SCHEMA_DIALECT, "title": "fastagent.config.yaml", **described}
 
 
 def _with_variables(node: JsonValue) -> JsonValue:

@@ -75,7 +75,7 @@ class GuideSettings:
 
 NO_GUIDE: Final = GuideSettings()
 """The section of someone who has none."""
-CATEGORY: Final = Record(
+GUIDE_CATEGORY: Final = Record(
     entries=(
         Entry("dir", Text(), "its directory below the docroot; its name, if left out", effects=()),
         Entry("patterns", ListOf(Text()), "which documents of it; all, if left out", effects=()),
@@ -83,7 +83,7 @@ CATEGORY: Final = Record(
     ),
     build=CategorySettings,
 )
-COLLECTION: Final = Record(
+GUIDE_COLLECTION: Final = Record(
     entries=(
         Entry(
             "members",
@@ -99,8 +99,8 @@ COLLECTION: Final = Record(
 GUIDE: Final = Record(
     entries=(
         Entry("docroot", PathText(), "the directory all documents are below", effects=("read",)),
-        Entry("categories", MapOf(CATEGORY), "directories of documents by name", effects=()),
-        Entry("collections", MapOf(COLLECTION), "choices of documents by name", effects=()),
+        Entry("categories", MapOf(GUIDE_CATEGORY), "directories of documents by name", effects=()),
+        Entry("collections", MapOf(GUIDE_COLLECTION), "choices of documents by name", effects=()),
     ),
     build=GuideSettings,
 )

@@ -417,7 +417,7 @@ class ServerRequests:
 
 
 MESSAGE_LIMIT = 4_000
-ATTEMPTS = 3
+SAMPLING_ATTEMPTS = 3
 """How often a person is asked for an answer that fits the form."""
 
 
@@ -472,7 +472,7 @@ async def _fill(
         return ElicitResult(action="decline")
     question = block(params.message, MESSAGE_LIMIT)
     message = question
-    for _ in range(ATTEMPTS):
+    for _ in range(SAMPLING_ATTEMPTS):
         answer = await human.ask(
             HumanRequest(
                 message=message, agent_name=agent_name, server_name=server_name, schema=schema

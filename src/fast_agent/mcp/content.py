@@ -1,4 +1,7 @@
-"""Content between the SDK's types and the project's values, both ways, bounded on the way in."""
+"""Content between the SDK's types and the project's values, both ways, bounded on the way in.
+
+Text and addresses of servers are made fit to be shown to a user.
+"""
 
 from __future__ import annotations
 

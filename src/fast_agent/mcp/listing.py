@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-FILE: Final = "tool-sizes.json"
+SIZES_FILE: Final = "tool-sizes.json"
 """Where the sizes of tools are kept, in the home."""
 
 _MAX_FILE: Final = 4 << 20

@@ -3,6 +3,8 @@
 Files, callers and merges can bring histories that a provider would refuse: two user messages in a
 row, a tool call without a result, a result without a call. The history keeps them unchanged;
 the view of it, which is what a model receives, corrects them as messages are appended.
+
+Calls that come to a conversation get ids that are free in it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The first line is the head. Pieces of requests come before the first entry that names them, entries
 are in the order they were answered, and a line at the end says that the run was over. A line is
 written at once, so a recording that broke off can be read up to its last whole line.
+
+A `Recorder` asks the world, and writes down what it answers.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from time import gmtime
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.resources.problem import TooLarge
-from fast_agent.resources.resource import DEFAULT_LIMITS, UNKNOWN
+from fast_agent.resources.resource import DEFAULT_LIMITS, UNKNOWN_TYPE
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _body(part: Part) -> bytes:
 
 def _head(part: Part, digest: str) -> bytes:
     text = _is_text(part.data)
-    kind = part.mime_type if _PLAIN_TYPE.fullmatch(part.mime_type) else UNKNOWN
+    kind = part.mime_type if _PLAIN_TYPE.fullmatch(part.mime_type) else UNKNOWN_TYPE
     lines = [
         f"Content-Type: {kind}; charset=utf-8" if text else f"Content-Type: {kind}",
         f"Content-Transfer-Encoding: {'8bit' if text else 'base64'}",

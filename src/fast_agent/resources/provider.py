@@ -3,6 +3,8 @@
 A provider answers from an immutable snapshot that it swaps whole, because requests, the watcher
 and the search index ask from several threads. The small values here and nearby are named tuples:
 making a dataclass costs a millisecond at each start of a server.
+
+An `Answer` is the result of a method: data and JSON bytes, each made from the other when asked for.
 """
 
 from __future__ import annotations

@@ -264,8 +264,8 @@ TAGS: Final = "fast-agent/tags"
 TOKENS: Final = "fast-agent/tokens"
 """About how many tokens its text takes."""
 
-UNKNOWN = "application/octet-stream"
-FOLDER = "inode/directory"
+UNKNOWN_TYPE = "application/octet-stream"
+FOLDER_TYPE = "inode/directory"
 _BY_EXTENSION = {
     "md": "text/markdown",
     "markdown": "text/markdown",
@@ -388,8 +388,8 @@ def media_type(name: str) -> str:
     last = name.rpartition("/")[2].lower()
     stem, dot, extension = last.rpartition(".")
     if dot and stem:
-        return _BY_EXTENSION.get(extension, UNKNOWN)
-    return _BY_NAME.get(last, UNKNOWN)
+        return _BY_EXTENSION.get(extension, UNKNOWN_TYPE)
+    return _BY_NAME.get(last, UNKNOWN_TYPE)
 
 
 def is_textual(mime_type: str) -> bool:

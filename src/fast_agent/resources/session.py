@@ -185,9 +185,8 @@ class Session:
             self.send("notifications/prompts/list_changed", params)
 
 
-VERSION = "io.modelcontextprotocol/protocolVersion"
-CLIENT = "io.modelcontextprotocol/clientInfo"
-CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 HANDSHAKE_ONLY = frozenset(
     {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
 )
@@ -197,7 +196,7 @@ MODERN_ONLY = frozenset({"server/discover", "subscriptions/listen"})
 def envelope(params: JsonObject) -> JsonObject | None:
     """The newest protocol's envelope: `_meta`, where it names a protocol version."""
     meta = params.get("_meta")
-    if isinstance(meta, Mapping) and VERSION in meta:
+    if isinstance(meta, Mapping) and VERSION_KEY in meta:
         return meta
     return None
 
@@ -233,7 +232,7 @@ def admit(session: Session, method: str, params: JsonObject) -> None:
         asked = params.get("protocolVersion")
         raise unsupported(asked if isinstance(asked, str) else None)
     _check_envelope(found, params)
-    session.protocol = cast("str", cast("JsonObject", found)[VERSION])
+    session.protocol = cast("str", cast("JsonObject", found)[VERSION_KEY])
     if method in HANDSHAKE_ONLY:
         raise unknown_method(method)
 
@@ -241,11 +240,11 @@ def admit(session: Session, method: str, params: JsonObject) -> None:
 def _check_envelope(found: JsonObject | None, params: JsonObject) -> None:
     meta = found if found is not None else params.get("_meta")
     keys: JsonObject = meta if isinstance(meta, Mapping) else {}
-    if missing := [key for key in (VERSION, CAPABILITIES) if key not in keys]:
+    if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in keys]:
         raise bad_params(f"`params._meta` lacks {' and '.join(f'`{key}`' for key in missing)}")
-    version = keys[VERSION]
+    version = keys[VERSION_KEY]
     if not isinstance(version, str):
-        raise bad_params(f"`{VERSION}` is not a string")
+        raise bad_params(f"`{VERSION_KEY}` is not a string")
     if version not in MODERN_VERSIONS:
         raise unsupported(version)
 

@@ -212,10 +212,10 @@ class _RecordedSizes:
 
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         from fast_agent.config.home import home_directory
-        from fast_agent.mcp.listing import FILE, ToolSizes
+        from fast_agent.mcp.listing import SIZES_FILE, ToolSizes
         from fast_agent.mcp.server import from_settings
 
-        self._sizes = ToolSizes(home_directory(environ) / FILE)
+        self._sizes = ToolSizes(home_directory(environ) / SIZES_FILE)
         self._servers: dict[str, ServerSpec] = {}
         with suppress(FastAgentError):  # reported where servers are checked
             self._servers = {one.name: one for one in from_settings(settings.mcp)}

@@ -271,7 +271,7 @@ def new_pool(
         return NullPool()
     from fast_agent.config.home import home_directory
     from fast_agent.mcp.client_side import ClientSide
-    from fast_agent.mcp.listing import FILE, ToolSizes
+    from fast_agent.mcp.listing import SIZES_FILE, ToolSizes
     from fast_agent.mcp.pool import ServerPool
 
     authorizations = options.authorizations
@@ -285,7 +285,7 @@ def new_pool(
         server_specs(settings, options),
         offered=offered,
         clock=options.monotonic,
-        sizes=ToolSizes(home_directory(options.environ) / FILE),
+        sizes=ToolSizes(home_directory(options.environ) / SIZES_FILE),
     )
 
 
@@ -306,9 +306,9 @@ def with_gate(
 
     def gate() -> SkillGate:
         from fast_agent.config.home import home_directory
-        from fast_agent.tools.skills.gate import FILE, SkillApprovals, SkillGate
+        from fast_agent.tools.skills.gate import APPROVALS_FILE, SkillApprovals, SkillGate
 
-        approvals = SkillApprovals(home_directory(options.environ) / FILE)
+        approvals = SkillApprovals(home_directory(options.environ) / APPROVALS_FILE)
         return SkillGate(options.human, approvals)
 
     made = OnDemand(gate)

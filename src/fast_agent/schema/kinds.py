@@ -2,6 +2,8 @@
 
 The readers, JSON Schema and the dump all read these; none of them has a separate list.
 A kind is chosen by the JSON type of a value, so the branches of an `AnyOf` never overlap.
+
+The JSON Schema of each is made at the end.
 """
 
 from __future__ import annotations
@@ -209,7 +211,7 @@ Kind: TypeAlias = (
 )
 """Any kind of value."""
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _FUNCTION = r"^[^\n]+\.py:[A-Za-z_]\w*$(?!\n)"
 _VARIABLE: JsonObject = {
     "type": "string",

@@ -20,7 +20,7 @@ from fast_agent.resources.catalog import Catalog, page
 from fast_agent.resources.problem import RequestRefused, bad_params, shown
 from fast_agent.resources.provider import Addition, Answer, ServedTool, ToolAnswer
 from fast_agent.resources.service import ResourceService, ServerInfo, object_of, text_of
-from fast_agent.resources.session import CAPABILITIES, Change
+from fast_agent.resources.session import CAPABILITIES_KEY, Change
 from fast_agent.rpc.message import INTERNAL_ERROR, NOTHING, RemoteError, encode
 from fast_agent.serve.agent_call import AgentCall, ResumableCall, ResumableCalls
 from fast_agent.serve.agent_generation import Drain
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.tools.human import HumanRequest
 
-LOAD = "load_agents"
-RELOAD = "reload"
+LOAD_TOOL = "load_agents"
+RELOAD_TOOL = "reload"
 _PATH: JsonObject = {"type": "string", "description": "a card's file, or a directory of cards"}
 _LOADS: JsonObject = {
     "type": "object",
@@ -97,15 +97,15 @@ class AdminTools:
         found: list[ServedTool] = []
         if self._roots:
             about = "Load agents from cards; they become tools of this server."
-            found.append(ServedTool(LOAD, about, _LOADS, self.load, "Load agents"))
+            found.append(ServedTool(LOAD_TOOL, about, _LOADS, self.load, "Load agents"))
         if self._reload:
             about = "Read the cards again that changed since they were loaded."
-            found.append(ServedTool(RELOAD, about, _NOTHING, self.reload, "Reload agents"))
+            found.append(ServedTool(RELOAD_TOOL, about, _NOTHING, self.reload, "Reload agents"))
         return found
 
     async def call(self, name: str, arguments: JsonObject) -> ToolAnswer:
         """Call one; the files are read in another thread."""
-        return await to_thread.run_sync(self.load if name == LOAD else self.reload, arguments)
+        return await to_thread.run_sync(self.load if name == LOAD_TOOL else self.reload, arguments)
 
     def load(self, arguments: JsonObject) -> ToolAnswer:
         """Load the cards at a path."""
@@ -354,7 +354,7 @@ class AgentServer(ResourceServer):
         else:
             exchange = ResumableCall(call)
             meta = cast("JsonObject", params["_meta"])  # it was admitted
-            human = ServedClient.of(exchange.ask, meta.get(CAPABILITIES))
+            human = ServedClient.of(exchange.ask, meta.get(CAPABILITIES_KEY))
             if human is None:
                 return Answer((await call.run(report)).data)
             exchange.report = report

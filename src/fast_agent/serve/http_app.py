@@ -13,7 +13,13 @@ import anyio
 
 from fast_agent.errors import FastAgentError
 from fast_agent.resources.problem import HANDSHAKE_VERSIONS, MODERN_VERSIONS
-from fast_agent.resources.session import CAPABILITIES, VERSION, Session, unknown_method, unsupported
+from fast_agent.resources.session import (
+    CAPABILITIES_KEY,
+    VERSION_KEY,
+    Session,
+    unknown_method,
+    unsupported,
+)
 from fast_agent.rpc.message import (
     CANCELLED,
     INTERNAL_ERROR,
@@ -486,9 +492,9 @@ class _Exchange:
             RpcError: It is another one.
         """
         meta = request.params.get("_meta")
-        if not isinstance(meta, Mapping) or VERSION not in meta or CAPABILITIES not in meta:
+        if not isinstance(meta, Mapping) or VERSION_KEY not in meta or CAPABILITIES_KEY not in meta:
             return  # which is refused in its turn
-        if meta[VERSION] != self._header(_VERSION):
+        if meta[VERSION_KEY] != self._header(_VERSION):
             raise _mismatch("MCP-Protocol-Version", "the version in `params._meta`")
         if request.method != self._header(_METHOD):
             raise _mismatch("Mcp-Method", "the method of the request")

@@ -1,4 +1,7 @@
-"""A server of resources, as every transport asks it, in both eras of the protocol."""
+"""A server of resources, as every transport asks it, in both eras of the protocol.
+
+A queue brings notifications from a watcher's thread to one client.
+"""
 
 from __future__ import annotations
 

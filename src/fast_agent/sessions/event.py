@@ -217,7 +217,7 @@ class Row(NamedTuple):
     data: str | None = None
 
 
-COLUMNS = ", ".join(Row._fields)
+ROW_COLUMNS = ", ".join(Row._fields)
 Logged: TypeAlias = tuple[
     int,
     str,

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final, TextIO, TypeGuard, cast
 
 from anyio.to_thread import run_sync
 
-from fast_agent.acp.remembered import FILE as PERMISSIONS_FILE
-from fast_agent.acp.remembered import RememberedPermissions
+from fast_agent.acp.remembered import PERMISSIONS_FILE, RememberedPermissions
 from fast_agent.commands.controller import ConversationController
 from fast_agent.config.home import home_directory
 from fast_agent.diagnostics.rules import WRONG_CONFIG_VALUE

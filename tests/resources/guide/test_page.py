@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fast_agent.cli.main import main
-from fast_agent.config.settings import CATEGORY, COLLECTION, GUIDE
+from fast_agent.config.settings import GUIDE, GUIDE_CATEGORY, GUIDE_COLLECTION
 from fast_agent.resources.guide.config import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
 from fast_agent.resources.uri import Uri
@@ -47,7 +47,7 @@ def test_every_uri_of_the_page_reads(root: Path) -> None:
 def test_every_key_is_on_the_page() -> None:
     keys = re.findall(r"^\| `([a-zA-Z.]+)` \|", PAGE.split("## URIs")[0], re.MULTILINE)
     known = ["docroot"]
-    for name, record in (("categories", CATEGORY), ("collections", COLLECTION)):
+    for name, record in (("categories", GUIDE_CATEGORY), ("collections", GUIDE_COLLECTION)):
         known += [f"{name}.NAME.{entry.name}" for entry in record.entries]
     assert sorted(keys) == sorted(known)
     assert [entry.name for entry in GUIDE.entries] == ["docroot", "categories", "collections"]

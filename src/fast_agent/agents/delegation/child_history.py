@@ -1,6 +1,8 @@
 """Child history: where the messages a child starts with come from, and where its new ones go.
 
 Five sources and five merge targets, in every combination; each is one small value here.
+
+A child call is one turn of a clone with such a history.
 """
 
 from __future__ import annotations

@@ -74,14 +74,14 @@ class AcpCommand(DumpOptions):
 
     def _serve(self, program: FastAgent, handover: RestartState | None) -> None:
         from fast_agent.acp.opening import SessionOpening
-        from fast_agent.acp.remembered import FILE, RememberedPermissions
+        from fast_agent.acp.remembered import PERMISSIONS_FILE, RememberedPermissions
         from fast_agent.acp.server import serve_stdio
         from fast_agent.config.home import home_directory
 
         home = home_directory(os.environ)
         opening = SessionOpening(
             program=program,
-            remembered=RememberedPermissions(home / FILE),
+            remembered=RememberedPermissions(home / PERMISSIONS_FILE),
             new_id=lambda: f"memory-{os.urandom(8).hex()}",
             agent=self.agent,
             model=self.model,

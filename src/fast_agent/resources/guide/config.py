@@ -1,4 +1,7 @@
-"""The configuration of a guide, checked: categories, collections and what they refer to."""
+"""The configuration of a guide, checked: categories, collections and what they refer to.
+
+It comes from the section `guide`, from a `.guide.yaml`, or from neither.
+"""
 
 from __future__ import annotations
 

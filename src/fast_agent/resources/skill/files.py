@@ -2,6 +2,8 @@
 
 A look compares the state of every folder and every `SKILL.md` with what it was; only what differs
 listed or parsed again. A state too young to distinguish from the next edit is not trusted.
+
+`SkillOptions` says how skills are served: names, bounds, what is offered in addition.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from fast_agent.resources.problem import (
     shown,
 )
 from fast_agent.resources.provider import Addition, Answer, ServedTool, ToolAnswer
-from fast_agent.resources.resource import FOLDER, Resource, media_type
+from fast_agent.resources.resource import FOLDER_TYPE, Resource, media_type
 from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.listing import escaped, one_line
 from fast_agent.resources.skill.set import MANIFEST
@@ -136,7 +136,7 @@ class SkillMethods:
         prefix = f"{path}/" if path else ""
         for folder in skill.contents.folders:
             if folder.startswith(prefix) and "/" not in folder[start:]:
-                yield Resource(skill.file_uri(folder), folder[start:], mime_type=FOLDER)
+                yield Resource(skill.file_uri(folder), folder[start:], mime_type=FOLDER_TYPE)
         for file in skill.files:
             if file.startswith(prefix) and "/" not in file[start:]:
                 size = self._provider.size_of(skill, file)

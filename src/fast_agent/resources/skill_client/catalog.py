@@ -2,6 +2,8 @@
 
 A skill is what its source and its URI say; its name is for people and models. Nothing of a skill is
 read before it is loaded, and nothing that was read is given away before it is what was listed.
+
+What was read is held against what its source listed.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fast_agent.config.bounds import DISK_SECONDS
 from fast_agent.errors import SessionError, os_reason
-from fast_agent.sessions.event import COLUMNS, REWOUND, TITLED, TURN, Row, hide
+from fast_agent.sessions.event import REWOUND, ROW_COLUMNS, TITLED, TURN, Row, hide
 from fast_agent.sessions.integrity import (
     FACTS_SUM,
     SEAL,
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from fast_agent.text.safe_file import FileLock
 
 _VALUES = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT = f"INSERT INTO events (seq, at, {COLUMNS}, sum) VALUES {_VALUES}"  # noqa: S608
+_INSERT = f"INSERT INTO events (seq, at, {ROW_COLUMNS}, sum) VALUES {_VALUES}"  # noqa: S608
 _INSERTS = tuple([_INSERT + f", {_VALUES}" * more for more in range(8)])
-_ROWS = f"SELECT seq, {COLUMNS} FROM events WHERE seq <= ? ORDER BY seq"  # noqa: S608
+_ROWS = f"SELECT seq, {ROW_COLUMNS} FROM events WHERE seq <= ? ORDER BY seq"  # noqa: S608
 _REWINDS = "SELECT number, seq FROM events WHERE kind = 'rewound' AND seq <= ? ORDER BY seq"
 _TITLE = "SELECT seq FROM events WHERE kind = 'titled' ORDER BY seq DESC LIMIT 1"
 _LAST = "SELECT seq, sum FROM events ORDER BY seq DESC LIMIT 1"
@@ -405,7 +405,7 @@ class SqliteLog:
     def _event(self, number: int) -> tuple[Any, ...] | None:
         """Read one event: the fields of its row, its time and its checksum."""
         sums = "sum" if self._has_sums else "NULL"
-        query = f"SELECT {COLUMNS}, at, {sums} FROM events WHERE seq = ?"  # noqa: S608
+        query = f"SELECT {ROW_COLUMNS}, at, {sums} FROM events WHERE seq = ?"  # noqa: S608
         found: tuple[Any, ...] | None = self._connection.execute(query, (number,)).fetchone()
         return found
 
@@ -438,7 +438,7 @@ class SqliteLog:
         """
         with _session_errors(self.path, "read"):
             sums = "sum" if self._has_sums else "NULL"
-            query = f"SELECT seq, {COLUMNS}, at, {sums} FROM events WHERE seq <= ?"  # noqa: S608
+            query = f"SELECT seq, {ROW_COLUMNS}, at, {sums} FROM events WHERE seq <= ?"  # noqa: S608
             times: dict[int, float] = {}
             for seq, *fields, at, written in self._connection.execute(query, (_end(last),)):
                 if self._has_sums and not is_whole(seq, Row._make(fields), at, written):

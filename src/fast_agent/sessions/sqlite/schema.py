@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.errors import SessionError
-from fast_agent.sessions.event import COLUMNS, Row
+from fast_agent.sessions.event import ROW_COLUMNS, Row
 from fast_agent.sessions.integrity import FACTS_SUM, facts_sum, summed
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def add_sums(connection: sqlite3.Connection) -> None:
     """Add the checksums to a file that has none yet: a step of the schema."""
     total = 0
     sums: list[tuple[int, int]] = []
-    for row in connection.execute(f"SELECT seq, {COLUMNS}, at FROM events ORDER BY seq"):  # noqa: S608
+    for row in connection.execute(f"SELECT seq, {ROW_COLUMNS}, at FROM events ORDER BY seq"):  # noqa: S608
         _, seq, total, _ = summed((Row._make(row[1:-1]),), row[-1], row[0] - 1, total)
         sums.append((total, seq))
     connection.executemany("UPDATE events SET sum = ? WHERE seq = ?", sums)

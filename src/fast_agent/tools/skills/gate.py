@@ -9,6 +9,8 @@ verified, so that its scripts can be run by path. The copies are in a directory 
 where no skill is searched for, and are removed with the run that made them. Only the user may read
 them, and nothing is executable: a script is run by its interpreter, as a command that needs
 approval like any other.
+
+`SkillApprovals` keeps which skills a person approved, each bound to the very files it had then.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 Standing: TypeAlias = Literal["new", "approved", "changed"]
 """`changed` was approved with other files than it has now."""
-FILE = "skill-approvals.json"
+APPROVALS_FILE = "skill-approvals.json"
 MAX_FILE = 4 << 20
 
 

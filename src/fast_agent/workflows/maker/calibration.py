@@ -1,4 +1,7 @@
-"""Calibration: how often a worker is right, measured before its answers are voted on."""
+"""Calibration: how often a worker is right, measured before its answers are voted on.
+
+The odds say how sure a vote is, and how many answers it takes.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ once draws no answer more than drawing one by one does, and none is thrown away 
 
 A draw that fails is thrown away like one with a red flag; `k` that fail after each other mean that
 something is wrong with more than a draw, and end the vote.
+
+`Draws` are answers of fresh clones of a worker, read by the rules of a card.
 """
 
 from __future__ import annotations
