@@ -176,6 +176,10 @@ class ConversationSteps(NullSteps):
     @property
     def store(self) -> RunStore:
         """The file of the steps."""
+        if self._opened is not None and self._opened.failure is not None:
+            # What was lost is written again with the next turn.
+            self._opened.close()
+            self._opened, self._shared = None, _LastParts(self._redactor, self._keep)
         if self._opened is None and self._records is not None:
             self._opened = _SharedStore(self._records, {})
         if self._opened is None:
@@ -255,7 +259,7 @@ class _SharedStore(RunStore):
         """Write what is left to write, and close; safe to call twice."""
         if self._changed:
             with suppress(StoreError):
-                self._write()
+                self._put_changes()
         super().close()
 
     async def barrier(self) -> None:
@@ -265,13 +269,17 @@ class _SharedStore(RunStore):
             StoreError: Another server took the session over, or the database stays away.
         """
         if self._changed:
-            await run_sync(self._write)
+            await run_sync(self._put_changes)
+
+    async def shared(self) -> None:
+        """Wait until all that was written is in the database; see `barrier`."""
+        await self.barrier()
 
     def _change(self, run_id: str, name: str, value: JsonValue) -> None:
         self._names.setdefault(run_id, []).append(name)
         self._changed[name] = json.dumps(value)
 
-    def _write(self) -> None:
+    def _put_changes(self) -> None:
         changed, self._changed = self._changed, {}
         try:
             self._records.put_steps(changed)
@@ -329,6 +337,11 @@ class _TurnStore:
             store.write_step(self._run, key, asked, state, gave, used)
         self._waiting.clear()
 
+    def flush(self) -> None:
+        """Write everything to the file."""
+        if self._is_there:
+            self._conversation.store.flush()
+
     def settle(self) -> None:
         """Write everything to the disk itself."""
         if self._is_there:
@@ -338,6 +351,11 @@ class _TurnStore:
         """Wait until what was written outlasts this process."""
         if self._is_there:
             await self._conversation.store.barrier()
+
+    async def shared(self) -> None:
+        """Wait until what was written is where other servers continue the turn."""
+        if self._is_there:
+            await self._conversation.store.shared()
 
     def keep_part(self, digest: str, value: JsonValue) -> None:
         """Keep a piece: the conversation does."""

@@ -146,7 +146,7 @@ class ModelRequests:
         self._lanes: dict[str, Lane] = {}
         self._under_way = 0
         self._largest = spent.largest_nanodollars, spent.largest_tokens
-        self._changed = Event()
+        self._changed: Event | None = None
         self._stop = Event()
         self.nanodollars, self.tokens = spent.nanodollars, spent.tokens
         self.requests = 0
@@ -232,6 +232,7 @@ class ModelRequests:
             # Before the first answer the cost of one is unknown.
             if self._largest != (0, 0) and self._limit_reached(self._under_way + 1) is None:
                 return
+            self._changed = self._changed or Event()
             await self._changed.wait()
         raise self.paused
 
@@ -251,8 +252,9 @@ class ModelRequests:
 
     def _notify_change(self) -> None:
         # An event cannot be reset: those that wait hold the one that is set here.
-        self._changed.set()
-        self._changed = Event()
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
 
     def _wait_after(self, model: str, error: ModelError, tries: int) -> float | None:
         """Return how long to wait before another try; None for no other try."""

@@ -140,12 +140,20 @@ class StepStore(Protocol):
         """Write a step, where this process still has the run."""
         ...
 
+    def flush(self) -> None:
+        """Write everything to the file at once."""
+        ...
+
     def settle(self) -> None:
         """Write everything to the disk itself."""
         ...
 
     async def barrier(self) -> None:
         """Wait until what was written outlasts this process."""
+        ...
+
+    async def shared(self) -> None:
+        """Wait until what was written is where other servers continue the run."""
         ...
 
     def keep_part(self, digest: str, value: JsonValue) -> None:

@@ -199,7 +199,7 @@ class DurableSteps(PlacedSteps):
                 self._end(key, asked, CANCELLED, "null")
             raise
         self._keep_answer(key, asked, step, codec.write(answer))
-        await self._store.barrier()
+        await self._store.shared()
         return answer
 
     def cancel(self) -> None:
@@ -244,8 +244,10 @@ class DurableSteps(PlacedSteps):
                 self._store.write_step(self._run, key, asked, BEGUN)
                 if not step.repeatable:
                     self._store.settle()
-                await self._store.barrier()
                 self._reach("begun", key)
+            if step.kind != "model":
+                # It may end the process, or hold its loop: the answers before it must be safe.
+                await self._store.barrier()
             return await work()
 
         if step.kind == "model":
@@ -273,6 +275,7 @@ class DurableSteps(PlacedSteps):
 
     def _reach(self, boundary: str, key: Key) -> None:
         if self._fault is not None:
+            self._store.flush()
             self._fault(boundary, key)
 
     def _went_inside(self, key: Key) -> bool:

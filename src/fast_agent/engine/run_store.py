@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from asyncio import get_running_loop, sleep
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
@@ -31,7 +32,8 @@ from fast_agent.messages.json_text import parse_json, write_json
 from fast_agent.steps.steps import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from asyncio import AbstractEventLoop
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from fast_agent.engine.engine import RunState
     from fast_agent.steps.steps import Kind
@@ -72,12 +74,15 @@ class RunStore:
     """The runs and steps of one database.
 
     All methods are synchronous and short: a step costs less here than the switch to a thread.
+    What an event loop writes in one round is one transaction, which ends with the round or with
+    `flush`. Without a loop each statement is one.
 
     Args:
         path: The file, or `IN_MEMORY`.
         batch: The name of its batch.
 
     Attributes:
+        failure: Why some of what was written is lost; nothing more is written then. None for none.
         only: The ids of the runs that may be taken; None for all.
 
     Raises:
@@ -89,7 +94,11 @@ class RunStore:
         self.batch = batch
         self.only: frozenset[str] | None = None
         self._known_parts: set[str] = set()
+        self._is_open = True
         self._latest: float | None = None
+        self._loop: AbstractEventLoop | None = None
+        self._is_in_round = False
+        self.failure: StoreError | None = None
         with self._errors():
             self._connection = connection = sqlite3.connect(
                 path, isolation_level=None, timeout=30, check_same_thread=False
@@ -123,7 +132,67 @@ class RunStore:
 
     def close(self) -> None:
         """Close the database; safe to call twice."""
-        self._connection.close()
+        if self._is_open:
+            self._is_open = False
+            with suppress(StoreError):
+                self.flush()
+            self._connection.close()
+
+    def flush(self) -> None:
+        """Write everything to the file, so that it outlasts this process.
+
+        Raises:
+            RunError: It cannot be written.
+        """
+        self.check()
+        if self._is_in_round:
+            try:
+                self._connection.execute("COMMIT")
+            except sqlite3.DatabaseError as error:
+                raise self._failed(error) from error
+            self._is_in_round = False
+
+    def _end_round(self) -> None:
+        if self._is_open:
+            with suppress(StoreError):  # what is written next raises it
+                self.flush()
+
+    def _write(self, statement: str, values: Sequence[object]) -> sqlite3.Cursor:
+        """Execute a statement in the transaction of this round of the event loop.
+
+        Raises:
+            RunError: It cannot be written, or something before it was lost.
+        """
+        self.check()
+        try:
+            self._join_round()
+            return self._connection.execute(statement, values)
+        except sqlite3.DatabaseError as error:
+            raise self._failed(error) from error
+
+    def _join_round(self) -> None:
+        try:
+            loop = get_running_loop()
+        except RuntimeError:
+            loop = None
+        if self._is_in_round:
+            if loop is self._loop:
+                return
+            self.flush()  # that loop ended within its round
+        self._loop = loop
+        if loop is not None:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._is_in_round = True
+            loop.call_soon(self._end_round)
+
+    def _failed(self, error: sqlite3.DatabaseError) -> StoreError:
+        """Return an error in words; it stays where it took with it what was written before."""
+        said = self._in_words(error)
+        if self._is_in_round:
+            self.failure = said
+            with suppress(sqlite3.DatabaseError):
+                self._connection.execute("ROLLBACK")
+        return said
 
     def settle(self) -> None:
         """Write everything to the disk itself, so that it outlasts a power failure.
@@ -131,6 +200,7 @@ class RunStore:
         Raises:
             RunError: It cannot be written.
         """
+        self.flush()
         with self._errors():
             path = f"{self.path}-wal"
             try:
@@ -143,7 +213,26 @@ class RunStore:
                 os.close(descriptor)
 
     async def barrier(self) -> None:
-        """Wait for nothing: what was written outlasts this process."""
+        """Wait until what was written outlasts this process: until the loop's next round.
+
+        Raises:
+            RunError: It cannot be written.
+        """
+        if self._is_in_round:
+            await sleep(0)  # the end of the round was scheduled before
+            self.check()
+
+    async def shared(self) -> None:
+        """Wait for nothing: no other process continues while this one lives."""
+
+    def check(self) -> None:
+        """Check that nothing that was written is lost.
+
+        Raises:
+            RunError: Some of it is.
+        """
+        if self.failure is not None:
+            raise self.failure
 
     def facts(self) -> dict[str, str]:
         """Return what is known of the batch as a whole."""
@@ -175,19 +264,17 @@ class RunStore:
 
     def add(self, run: RunRow) -> None:
         """Add a run that this process began."""
-        with self._errors():
-            self._connection.execute(
-                "INSERT INTO run(id, batch, item, key, agent, input, state, fence, attempt, began)"
-                " VALUES(?,?,?,?,?,?,?,?,?,?)",
-                (run.id, self.batch, run.item, run.key, run.agent, run.input, run.state, run.fence,
-                 run.attempt, self._now()),
-            )  # fmt: skip
+        self._write(
+            "INSERT INTO run(id, batch, item, key, agent, input, state, fence, attempt, began)"
+            " VALUES(?,?,?,?,?,?,?,?,?,?)",
+            (run.id, self.batch, run.item, run.key, run.agent, run.input, run.state, run.fence,
+             run.attempt, self._now()),
+        )  # fmt: skip
 
     def delete_run(self, run_id: str) -> None:
         """Delete a run with its steps."""
-        with self._errors():
-            self._connection.execute("DELETE FROM step WHERE run=?", (run_id,))
-            self._connection.execute("DELETE FROM run WHERE id=?", (run_id,))
+        self._write("DELETE FROM step WHERE run=?", (run_id,))
+        self._write("DELETE FROM run WHERE id=?", (run_id,))
 
     def recover(self) -> int:
         """Queue again the runs of processes that are gone; the caller alone may run any.
@@ -214,14 +301,13 @@ class RunStore:
         """
         only = "" if self.only is None else " AND id IN (SELECT value FROM json_each(?))"
         values = () if self.only is None else (write_json(sorted(self.only)),)
-        with self._errors():
-            row = self._connection.execute(
-                "UPDATE run SET state='running', owner=?, fence=fence+1,"
-                " attempt=attempt+1, began=coalesce(began, ?), edition=coalesce(edition, ?)"
-                " WHERE id=(SELECT id FROM run WHERE batch=? AND state='queued' AND item>=0"
-                f"{only} ORDER BY item LIMIT 1) RETURNING {_RUN_COLUMNS}",
-                (owner, self._now(), edition, self.batch, *values),
-            ).fetchone()
+        row = self._write(
+            "UPDATE run SET state='running', owner=?, fence=fence+1,"
+            " attempt=attempt+1, began=coalesce(began, ?), edition=coalesce(edition, ?)"
+            " WHERE id=(SELECT id FROM run WHERE batch=? AND state='queued' AND item>=0"
+            f"{only} ORDER BY item LIMIT 1) RETURNING {_RUN_COLUMNS}",
+            (owner, self._now(), edition, self.batch, *values),
+        ).fetchone()
         return None if row is None else RunRow(*row)
 
     def end(
@@ -240,21 +326,20 @@ class RunStore:
             RunError: It cannot be written.
         """
         ended = None if state in {"queued", "running", "waiting"} else self._now()
-        with self._errors():
-            self._connection.execute(
-                "UPDATE run SET state=?, output=?, error=?, used=?, cost=?, ended=?, owner=NULL"
-                " WHERE id=? AND fence=?",
-                (
-                    state,
-                    None if output is None else write_json(output),
-                    None if error is None else write_json(error),
-                    None if used is None else write_json(used),
-                    cost,
-                    ended,
-                    run.id,
-                    run.fence,
-                ),
-            )
+        self._write(
+            "UPDATE run SET state=?, output=?, error=?, used=?, cost=?, ended=?, owner=NULL"
+            " WHERE id=? AND fence=?",
+            (
+                state,
+                None if output is None else write_json(output),
+                None if error is None else write_json(error),
+                None if used is None else write_json(used),
+                cost,
+                ended,
+                run.id,
+                run.fence,
+            ),
+        )
 
     def requeue(self, states: Iterable[RunState], *, ids: Iterable[str] | None = None) -> int:
         """Queue runs again that are in one of the states; failed ones forget what failed.
@@ -410,15 +495,14 @@ class RunStore:
             RunError: Another process took the run, or it cannot be written.
         """
         now = self._now()
-        with self._errors():
-            written = self._connection.execute(
-                "INSERT INTO step SELECT ?,?,?,?,?,?,?,?,?,?,?,?,1"
-                " WHERE (SELECT fence FROM run WHERE id=?)=?"
-                " ON CONFLICT DO UPDATE SET state=excluded.state, gave=excluded.gave,"
-                " used=excluded.used, fence=excluded.fence, at=excluded.at,"
-                f" tries=tries+(excluded.state={BEGUN})",
-                (run.id, *key, asked, state, gave, used, run.fence, now, now, run.id, run.fence),
-            ).rowcount
+        written = self._write(
+            "INSERT INTO step SELECT ?,?,?,?,?,?,?,?,?,?,?,?,1"
+            " WHERE (SELECT fence FROM run WHERE id=?)=?"
+            " ON CONFLICT DO UPDATE SET state=excluded.state, gave=excluded.gave,"
+            " used=excluded.used, fence=excluded.fence, at=excluded.at,"
+            f" tries=tries+(excluded.state={BEGUN})",
+            (run.id, *key, asked, state, gave, used, run.fence, now, now, run.id, run.fence),
+        ).rowcount
         if not written:
             raise StoreError(f"another process took over run `{run.id}`")
 
@@ -445,10 +529,7 @@ class RunStore:
         """Keep a piece of questions and answers, once."""
         if digest in self._known_parts:
             return
-        with self._errors():
-            self._connection.execute(
-                "INSERT OR IGNORE INTO part VALUES(?,?)", (digest, write_json(value))
-            )
+        self._write("INSERT OR IGNORE INTO part VALUES(?,?)", (digest, write_json(value)))
         self._known_parts.add(digest)
 
     def part(self, digest: str) -> JsonValue:
@@ -506,6 +587,7 @@ class RunStore:
 
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
+        self.flush()
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -520,19 +602,20 @@ class RunStore:
         """Translate errors of the file into words."""
         try:
             yield
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
-                raise FullDiskError(
-                    f"the disk of `{self.path}` is full",
-                    hint="free some room, then run the same command again to resume",
-                ) from error
-            raise StoreError(f"the runs in `{self.path}` cannot be used: {error}") from error
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"the runs in `{self.path}` cannot be used: {error}") from error
-        except OSError as error:
-            raise StoreError(
-                f"the runs in `{self.path}` cannot be used: {os_reason(error)}"
-            ) from error
+        except (sqlite3.DatabaseError, OSError) as error:
+            raise self._in_words(error) from error
+
+    def _in_words(self, error: sqlite3.DatabaseError | OSError) -> StoreError:
+        if isinstance(error, OSError):
+            reason = os_reason(error)
+        elif error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            return FullDiskError(
+                f"the disk of `{self.path}` is full",
+                hint="free some room, then run the same command again to resume",
+            )
+        else:
+            reason = str(error)
+        return StoreError(f"the runs in `{self.path}` cannot be used: {reason}")
 
 
 def new_run(run_id: str, agent: str, message: str) -> RunRow:

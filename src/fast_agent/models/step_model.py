@@ -181,7 +181,7 @@ def model_question(parts: Parts, model: str, request: ModelRequest) -> dict[str,
     """Write a model request as the digests of its parts; what is not set is left out."""
     asked: dict[str, JsonValue] = {
         "model": model,
-        "system": parts.digest(request.system),
+        "system": parts.digest_of(request.system, str),
         "tools": parts.digest_of(request.tools, _tools_to_json),
         "messages": parts.digest_of_conversation(request.messages),
     }
