@@ -13,7 +13,7 @@ from fast_agent.errors import ConfigError, FastAgentError, RunError, os_reason
 from fast_agent.sessions.postgres import SCHEMES, open_database
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 
 KEY_BYTES: Final = 32
@@ -21,6 +21,9 @@ KEY_BYTES: Final = 32
 
 _NONCE_BYTES: Final = 12
 _MAX_CACHED_BYTES: Final = 64 * 1024 * 1024
+_MAX_SETTLED_ALONE: Final = 16
+"""How many files are written to the disk one by one; more, and the whole disk is."""
+
 _KEY_HINT: Final = "write a key with `openssl rand -hex 32 > FILE`"
 
 
@@ -68,20 +71,26 @@ class DirectoryParts:
         return found
 
     def put(self, values: Mapping[str, bytes]) -> None:
-        """Keep values; see `PartStore.put`."""
-        for digest, value in values.items():
-            path = self._path(digest)
-            if path.exists():
-                continue
-            # Another worker may write the same value: each has a separate file until the rename.
-            fresh = path.with_name(f"{path.name}.{token_hex(4)}")
-            try:
+        """Keep values on the disk itself, before any history names them; see `PartStore.put`."""
+        fresh: dict[Path, Path] = {}
+        path = self._directory
+        try:
+            for digest, value in values.items():
+                path = self._path(digest)
+                if path.exists():
+                    continue
+                # Another worker may write the same value: each has its own file until the rename.
+                fresh[path] = path.with_name(f"{path.name}.{token_hex(4)}")
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                fresh.write_bytes(value)
-                fresh.replace(path)
-            except OSError as error:
-                fresh.unlink(missing_ok=True)
-                raise self._problem(path, error) from error
+                fresh[path].write_bytes(value)
+            _settle(fresh.values())
+            for path, written in fresh.items():
+                written.replace(path)
+            _settle({self._directory, *(path.parent for path in fresh)} if fresh else ())
+        except OSError as error:
+            for written in fresh.values():
+                written.unlink(missing_ok=True)
+            raise self._problem(path, error) from error
 
     def _path(self, digest: str) -> Path:
         if not digest.isalnum():
@@ -93,6 +102,19 @@ class DirectoryParts:
             f"the parts of runs cannot be kept in {path.parent}: {os_reason(error)}",
             hint="every worker and client needs the same directory, with the right to write there",
         )
+
+
+def _settle(paths: Collection[Path]) -> None:
+    """Write files and directories to the disk itself."""
+    if len(paths) > _MAX_SETTLED_ALONE:
+        os.sync()
+        return
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 class PostgresParts:
