@@ -281,14 +281,20 @@ class Asked:
         return [seen.body for seen in self.wire.seen]
 
 
-def ask_of(start_wire: StartWire, *script: Reply, path: str = "/v1", **options: Any) -> Asked:
+def ask_of(
+    start_wire: StartWire,
+    *script: Reply,
+    provider: str = "generic",
+    path: str = "/v1",
+    **options: Any,
+) -> Asked:
     wire = start_wire(*script)
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    endpoint = Endpoint(provider="generic", model="m", api_key=KEY, base_url=wire.url + path)
+    endpoint = Endpoint(provider=provider, model="m", api_key=KEY, base_url=wire.url + path)
     model = ProviderModel(endpoint, sleep=sleep, jitter=lambda: 0.0, **options)
     return Asked(wire, model, waits)
 

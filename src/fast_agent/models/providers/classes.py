@@ -284,14 +284,19 @@ def _arguments(adapter: Adapter, endpoint: Endpoint) -> dict[str, Any]:
 
 def _http_client(sdk: str) -> AsyncClient:
     """Return a client with the limits and time-outs of an SDK."""
-    certificates = _certificates(*map(os.environ.get, _STORES))
+    from fast_agent.models.providers.backlog import join_backlog
+
+    given: dict[str, Any] = {
+        "verify": _certificates(*map(os.environ.get, _STORES)),
+        "event_hooks": {"response": [join_backlog]},
+    }
     if sdk == "anthropic":
         import anthropic
 
-        return anthropic.DefaultAsyncHttpxClient(verify=certificates)
+        return anthropic.DefaultAsyncHttpxClient(**given)
     import openai
 
-    return openai.DefaultAsyncHttpxClient(verify=certificates)
+    return openai.DefaultAsyncHttpxClient(**given)
 
 
 _STORES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
