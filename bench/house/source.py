@@ -58,6 +58,7 @@ LATER: Final = tuple(
         "models.fallback",
         "models.rate_limits",
         "models.local.repetition",
+        "models.providers.backlog",
         "models.providers.strict_schema",
         "registry.admission",
         "registry.decisions",
