@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
+from psycopg import sql
 from tests.cut_network import Proxy
+from tests.patience import wait_until
 from tests.postgres_server import PASSWORD, PostgresServer, why_not
+from tests.sessions.live_world import live, world_of
 from tests.sessions.session_world import plain_turn, texts, tool_turn, write
 
-from fast_agent.errors import ConfigError, SessionError
+from fast_agent.errors import ConfigError, RunError, SessionError
+from fast_agent.messages.validity import check_validity
 from fast_agent.sessions.postgres.database import STEPS, Line
 from fast_agent.sessions.postgres.logs import PostgresLogs
 from fast_agent.sessions.store import SessionStore
@@ -24,7 +32,8 @@ from fast_agent.trust.found_set import Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+
+    from fast_agent.sessions.session import Session
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"not run: {why_not()}")
 
@@ -169,6 +178,120 @@ def test_a_server_that_is_killed_and_comes_back_loses_and_repeats_nothing() -> N
             assert len(session.state.turns) == 10
         with store.open(session.id) as again:
             assert len(again.state.turns) == 10
+
+
+@pytest.fixture
+def refused(server: PostgresServer) -> Iterator[Callable[[int | None], None]]:
+    """Have the database refuse events from a number on, as one whose disk is full."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+
+        def refuse(number: int | None) -> None:
+            connection.execute("DROP TRIGGER IF EXISTS full_disk ON fast_agent_event")
+            if number is not None:
+                connection.execute(_FULL)
+                connection.execute(sql.SQL(_TRIGGER).format(sql.Literal(number)))
+
+        SessionStore(server.url).create().close()  # makes the tables
+        refuse(None)
+        yield refuse
+        refuse(None)
+
+
+_TRIGGER = """
+CREATE TRIGGER full_disk BEFORE INSERT ON fast_agent_event FOR EACH ROW
+WHEN (NEW.seq >= {}) EXECUTE FUNCTION full_disk()"""
+_FULL = """
+CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$"""
+
+
+@pytest.mark.anyio
+@pytest.mark.spec("SESSION-34")
+@pytest.mark.parametrize("number", range(4, 12))
+async def test_whichever_event_finds_the_disk_full_log_and_memory_agree_once_there_is_room(
+    store: SessionStore, refused: Callable[[int | None], None], number: int
+) -> None:
+    with store.create() as session:
+        async with live(world_of(), session.journal) as runtime:
+            lead = runtime.agent("lead")
+            await lead.send("hello")
+            refused(number)
+            for _ in range(2):
+                with pytest.raises((SessionError, RunError), match="disk is full"):
+                    await lead.send("go")
+            assert check_validity(lead.history) == []
+            refused(None)
+            await lead.send("again")
+            assert session.history("lead") == list(lead.history)
+            history = list(lead.history)
+            assert [*texts(history)][:2] == ["hello", "echo hello"]
+    with store.open(session.id) as again:
+        assert again.history("lead") == history
+
+
+@pytest.mark.spec("SESSION-34")
+def test_a_session_continues_once_a_database_that_stayed_away_is_back() -> None:
+    with PostgresServer() as server:
+        store = SessionStore(server.url, lease_seconds=0.6)
+        with store.create() as session:
+            write(session, plain_turn("t0", "one", "two"))
+            asyncio.run(session.journal.barrier())
+            server.kill()
+            write(session, plain_turn("t1", "lost", "lost"))
+            with pytest.raises(SessionError, match="cannot be reached"):
+                asyncio.run(session.journal.barrier())
+            with pytest.raises(SessionError, match="cannot be reached"):
+                write(session, plain_turn("t2", "lost", "lost"))
+            server.start()
+            wait_until(lambda: is_written(session))
+            asyncio.run(session.journal.barrier())
+        with store.open(session.id) as again:
+            assert list(texts(again.history("ann"))) == ["one", "two", "three", "four"]
+
+
+def is_written(session: Session) -> bool:
+    try:
+        write(session, plain_turn("t3", "three", "four"))
+    except SessionError:
+        return False
+    return True
+
+
+async def fill(session: Session) -> None:
+    for turn in range(1, 200):
+        write(session, plain_turn(f"t{turn}", "x" * 20_000, "y"))
+        await session.journal.barrier()
+
+
+@pytest.mark.spec("SESSION-34")
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_session_continues_once_the_disk_of_the_database_has_room() -> None:
+    disk = Path(tempfile.mkdtemp(prefix="fast-agent-pg-"))  # the user of the cluster reaches it
+    mount = ["mount", "-t", "tmpfs", "-o", "size=96m", "tmpfs", disk]
+    if subprocess.run(mount, check=False).returncode:
+        pytest.skip("this machine mounts no file system")
+    try:
+        with PostgresServer(directory=disk) as server:
+            store = SessionStore(server.url)
+            with store.create() as session:
+                write(session, plain_turn("t0", "one", "two"))
+                asyncio.run(session.journal.barrier())
+                (disk / "filler").write_bytes(b"x" * (shutil.disk_usage(disk).free - 200_000))
+                with pytest.raises(SessionError, match="its disk is full") as caught:
+                    asyncio.run(fill(session))
+                assert caught.value.hint == "make room there and send the message again"
+                (disk / "filler").unlink()
+                write(session, plain_turn("later", "three", "four"))
+                asyncio.run(session.journal.barrier())
+                history = session.history("ann")
+            with store.open(session.id) as again:
+                assert again.history("ann") == history
+                said = list(texts(again.history("ann")))
+                assert said[:2] == ["one", "two"]
+                assert said[-2:] == ["three", "four"]
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+        disk.rmdir()
 
 
 @pytest.mark.spec("SESSION-29")

@@ -206,18 +206,21 @@ class TurnJournal:
             SessionError: It cannot be recorded.
         """
         origin = self._origin
-        self._journal.record(
-            TurnBegan(
-                turn_id=origin.turn_id,
-                agent=origin.agent,
-                parent_call_id=origin.parent_call_id,
-                depth=self._context.depth,
-                keeps=self._record is not None,
-                message=message,
-            )
+        event = TurnBegan(
+            turn_id=origin.turn_id,
+            agent=origin.agent,
+            parent_call_id=origin.parent_call_id,
+            depth=self._context.depth,
+            keeps=self._record is not None,
+            message=message,
         )
+        try:
+            self._journal.record(event)
+            await self._journal.barrier()
+        except SessionError:
+            self._mark_stale()
+            raise
         self._there.append(message)
-        await self._journal.barrier()
 
     def asks(self, model: str) -> None:
         """Note the model that is asked; the end of the turn names it."""
@@ -304,8 +307,7 @@ class TurnJournal:
                 self._is_recorded = True
             await journal.barrier()
         except BaseException:
-            if record is not None:
-                record.mark_stale()
+            self._mark_stale()
             raise
         self.ended = True
         if record is not None:
@@ -339,11 +341,15 @@ class TurnJournal:
             await self._journal.barrier()
             self.ended = True
         except SessionError as error:
-            if self._record is not None:
-                # The turn stays open there; were the history not written again before the next one,
-                # it would be closed behind that when the session is resumed.
-                self._record.mark_stale()
+            # The turn stays open there; were the history not written again before the next one, it
+            # would be closed behind that when the session is resumed.
+            self._mark_stale()
             log.warning("%s", error.message)
+
+    def _mark_stale(self) -> None:
+        """Have the history written again: what was queued before a failed write may be lost too."""
+        if self._record is not None:
+            self._record.mark_stale()
 
     def _event(
         self, stop_reason: str, *, kept: bool, place: Literal["dropped"] | None = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psycopg
 
 from fast_agent.errors import SessionError
-from fast_agent.sessions.event import REWOUND, TITLED, TURN, Row, hide
+from fast_agent.sessions.event import END, REPLACED, REWOUND, TITLED, TURN, Row, hide
 from fast_agent.sessions.facts import short_title
 from fast_agent.sessions.integrity import Inspection, chained_sum, is_whole, last_number, summed
 from fast_agent.sessions.message_text import read
@@ -20,7 +20,7 @@ from fast_agent.sessions.postgres.database import is_lost
 from fast_agent.sessions.postgres.writer import Write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from fast_agent.messages.message import Message
     from fast_agent.sessions.event import Logged
@@ -96,6 +96,8 @@ class PostgresLog:
         self._hold: Hold | None = None
         self._columns = Columns()
         self._first_of_all = 0
+        self._under_way = set[str]()
+        self._lost = set[str]()
         self.redact: Callable[[str], str] | None = None
 
     @property
@@ -197,6 +199,7 @@ class PostgresLog:
     def _put(self, rows: list[tuple[float, Row]]) -> None:
         with self._lock:
             hold = self._held()
+            self._check(hold, [row for _, row in rows])
             before, columns, events = self._columns.head, self._columns, list[Any]()
             for at, row in rows:
                 shown = hide(row, self.redact)
@@ -210,6 +213,35 @@ class PostgresLog:
             head = columns.head, columns.sum
             self._lease.writer.put(Write(hold, before, head, listed, events))
             self._columns = columns
+
+    def _check(self, hold: Hold, rows: Sequence[Row]) -> None:
+        """Begin anew where what was queued before is lost.
+
+        With a turn that nothing else started, or with all that an agent remembers, which is written
+        before its next turn where some of that is lost.
+
+        Raises:
+            SessionError: Nothing can be written yet, or events are of a turn that was under way
+                then: what it said before may be lost.
+        """
+        if hold.problem is not None and self._lease is not None:
+            first = rows[0] if rows else None
+            begins = first is not None and (
+                first.kind == REPLACED or (first.kind == TURN and first.parent is None)
+            )
+            columns = self._lease.writer.begin_anew(hold) if begins else None
+            if columns is None:
+                raise hold.problem
+            self._columns = Columns(*columns)
+            self._lost |= self._under_way
+            self._under_way.clear()
+        for row in rows:
+            if row.turn in self._lost:
+                raise SessionError(f"session `{self.place}`: the start of this turn is lost")
+            if row.kind == TURN and row.turn is not None:
+                self._under_way.add(row.turn)
+            elif row.kind == END and row.turn is not None:
+                self._under_way.discard(row.turn)
 
     def _counted(self, columns: Columns, row: Row) -> Columns:
         """Return the columns of a listing after an event."""

@@ -29,7 +29,7 @@ from fast_agent.errors import SessionError
 from fast_agent.sessions.postgres.database import is_lost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from fast_agent.sessions.postgres.database import Database, Line
 
@@ -59,6 +59,10 @@ _THERE = """
 SELECT s.id FROM fast_agent_session AS s
 JOIN json_to_recordset(%s::json) AS n(id text, owner text, fence bigint, head bigint)
     ON s.id = n.id AND s.owner = n.owner AND s.fence = n.fence AND s.head = n.head"""
+_RESTORE = """
+UPDATE fast_agent_session SET lease = clock_timestamp() + make_interval(secs => %s)
+WHERE id = %s AND owner = %s AND fence = %s
+RETURNING head, sum, turns, title, first"""
 # Leases need not reach the database's disk: a lost one belongs to a process that cannot write.
 _RENEW = """
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true) AS is_set)
@@ -79,7 +83,9 @@ class Hold:
         fence: How often the lease was taken.
         queued: The number of the last event that was queued.
         written: The number of the last event that is in the database.
-        problem: Why nothing more can be written; None while it can.
+        problem: Why what was queued is lost, and nothing is written any more; None while it is.
+        restored: What the database has of the session, where writing may begin anew after a
+            problem; None where it may not: it is away, or another process holds the session.
         waiters: Called once the event of a number is written, or nothing more can be.
     """
 
@@ -89,6 +95,7 @@ class Hold:
     queued: int
     written: int
     problem: SessionError | None = None
+    restored: tuple[int, int, int, str | None, str] | None = None
     waiters: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
 
     @property
@@ -170,6 +177,19 @@ class Writer:
             write.hold.queued = write.head[0]
             self._queue.append(write)
             self._changed.notify()
+
+    def begin_anew(self, hold: Hold) -> tuple[int, int, int, str | None, str] | None:
+        """Write a session again after a problem, from what the database has of it.
+
+        Returns:
+            The columns of its row; None where it is still as it was.
+        """
+        with self._changed:
+            columns = hold.restored
+            if columns is not None:
+                hold.problem = hold.restored = None
+                hold.queued = hold.written = columns[0]
+            return columns
 
     def when_written(self, hold: Hold, then: Callable[[], None]) -> None:
         """Call a function, in any thread, once all that was queued of a session is written.
@@ -267,6 +287,8 @@ class Writer:
 
     def _finish(self, write: Write, problem: SessionError | None) -> None:
         hold = write.hold
+        if problem is not None:
+            self._restore([hold])
         with self._changed:
             if problem is None:
                 hold.written = write.head[0]
@@ -287,6 +309,18 @@ class Writer:
         waiters, hold.waiters = hold.waiters, []
         return [then for _, then in waiters]
 
+    def _restore(self, holds: Iterable[Hold]) -> None:
+        """Find out what the database has of sessions after a problem; nothing while it is away."""
+        for hold in holds if self._connection is not None else ():
+            values = (self.lease_seconds, hold.session_id, hold.owner, hold.fence)
+            try:
+                found = self._connected().execute(_RESTORE, values).fetchone()
+            except (psycopg.Error, SessionError):
+                self._drop_connection()
+                return
+            with self._changed:
+                hold.restored = found
+
     def _renew(self) -> None:
         with self._changed:
             holds = list(self._held.values())
@@ -302,6 +336,7 @@ class Writer:
         except (psycopg.Error, SessionError):
             self._drop_connection()
             return
+        self._restore([hold for hold in holds if hold.problem is not None])
         for hold in holds:
             if hold.session_id in kept:
                 continue
