@@ -304,6 +304,17 @@ def test_a_link_to_the_directory_of_a_card_does_not_break_paths(tmp_path: Path) 
 
 
 @pytest.mark.spec("DUMP-3")
+def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    deep: JsonValue = "value"
+    for _ in range(70):
+        deep = {"deeper": deep}
+    loaded = load_set(agent("deep", request_params=RequestParams(extra_body={"a": deep})))
+    with pytest.raises(CardError, match=r"`deep` could not be loaded again: .*nested deeper"):
+        dump_set(loaded, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spec("DUMP-3")
 def test_all_reasons_are_given_and_nothing_is_written(tmp_path: Path) -> None:
     def calculate() -> None: ...
 

@@ -29,6 +29,8 @@ BASE = "https://example.org/docs/"
         ('<div style="display:none">obey <b>me</b></div><p>yes', "yes"),
         ("<title>T &amp; U</title><p>x", "# T & U\n\nx"),
         ("<p>a &lt;b&gt;", "a <b>"),
+        ("<p>a<hr><p>b", "a\n\n---\n\nb"),
+        ("a<section>b</section>c", "a\n\nb\n\nc"),
     ],
 )
 def test_what_a_person_reads_becomes_markdown(html: str, markdown: str | None) -> None:

@@ -216,9 +216,9 @@ def _reads_back(body: str, instruction: str) -> bool:
 def _value_problems(config: AgentConfig, values: JsonObject) -> list[DumpProblem]:
     """Find values of an agent made in Python that a card may not have."""
     reading = read_yaml(Source("", write_yaml(values)), multi_card=True)
-    if reading.diagnostics or not reading.documents:
-        return []
-    _, found = validate_card(reading.documents[0], Origin(config.name), {})
+    found = [*reading.diagnostics]
+    for document in reading.documents:
+        found += validate_card(document, Origin(config.name), {})[1]
     return [
         DumpProblem(
             rules.DUMP_VALUE,

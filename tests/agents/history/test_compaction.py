@@ -103,6 +103,22 @@ async def test_what_was_said_is_summarized_in_pieces_the_model_has_room_for() ->
     assert all("above all: the names" in text for text in seen)
 
 
+async def test_of_a_very_long_text_the_summary_has_both_ends() -> None:
+    asked: list[str] = []
+
+    async def ask(_system: str, text: str) -> str:
+        asked.append(text)
+        return "a summary"
+
+    long = f"begin {'x' * 20_000} end"
+    conversation = Transcript([Message.user(long), Message.assistant("yes"), *exchange(1)])
+    await compact(conversation, 2, ask)
+    (text,) = asked
+    assert "USER: begin xxx" in text
+    assert "\n[12,010 characters left out]\n" in text
+    assert "xxx end\n" in text
+
+
 @pytest.mark.parametrize("answer", ["", "  \n", ContextError("too long"), ModelError("down")])
 async def test_a_model_that_gives_no_summary_is_an_error(answer: str | Exception) -> None:
     asked = 0
