@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.spec("RUN-1", "BATCH-1", "BATCH-2")
+@pytest.mark.spec("RUN-1", "BATCH-1", "BATCH-2", "BATCH-16")
 def test_a_batch_killed_again_and_again_pays_nothing_twice(tmp_path: Path) -> None:
     items, chance = 40, random.Random(7)
     with ModelServer(seconds=0.02) as server:
@@ -46,9 +46,31 @@ def test_a_batch_killed_again_and_again_pays_nothing_twice(tmp_path: Path) -> No
     assert set(world.effects()) == {f"item-{n}" for n in range(items)}
     assert max(world.effects().values()) <= 2
     asked = server.asked.copy()
-    world.run("--quiet")  # everything is answered: the rows are written again, nothing is asked
+    # Everything is answered: the rows are written again, nothing is asked.
+    summary = json.loads(world.run("--format", "json").stdout.splitlines()[-1])
     assert server.asked == asked
     assert world.rows() == rows
+    assert (summary["items"], summary["done"], summary["failed"]) == (items, items, 0)
+    assert summary["model_requests"] == needed
+    assert summary["asked_again"] <= 4 * kills
+
+
+@pytest.mark.spec("BATCH-16")
+@pytest.mark.parametrize("model", ["generic.m", "passthrough"])
+def test_the_summary_is_the_standard_output_and_guesses_no_price(
+    tmp_path: Path, model: str
+) -> None:
+    with ModelServer() as server:
+        world = BatchWorld(tmp_path, server.url, 2)
+        first = world.run("--model", model, "--format", "json")
+        again = world.run("--model", model, "--format", "json")
+        people = world.run("--model", model)
+    assert first.stdout == again.stdout
+    summary = json.loads(first.stdout)
+    assert (summary["items"], summary["done"]) == (2, 2)
+    assert (summary["cost"] is None) is (model == "passthrough")
+    assert people.stdout.splitlines()[:3] == ["items: 2", "done: 2", "failed: 0"]
+    assert world.run("--model", model, "--quiet").stdout == ""
 
 
 def _killed(world: BatchWorld, least: int) -> bool:
@@ -250,7 +272,7 @@ def test_items_are_checked_before_anything_is_run(tmp_path: Path) -> None:
         assert not server.asked
 
 
-@pytest.mark.spec("BATCH-8")
+@pytest.mark.spec("BATCH-8", "BATCH-15")
 def test_csv_goes_in_and_out(tmp_path: Path) -> None:
     with ModelServer(lambda body: text_reply(body["messages"][-1]["content"].upper())) as server:
         world = BatchWorld(tmp_path, server.url, 0)

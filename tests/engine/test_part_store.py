@@ -35,6 +35,7 @@ def test_encrypted_parts_open_with_their_key_and_under_their_name_only(tmp_path:
         open_parts(str(tmp_path), KEY).get(["a1"])
 
 
+@pytest.mark.spec("RUN-26")
 @pytest.mark.parametrize("count", [1, 40])
 def test_parts_are_on_the_disk_before_they_have_their_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int

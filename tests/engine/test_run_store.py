@@ -85,6 +85,7 @@ def test_what_a_loop_writes_in_one_round_is_one_transaction(store: RunStore, end
     asyncio.run(write())
 
 
+@pytest.mark.spec("RUN-25")
 def test_runs_that_write_in_the_same_round_share_a_transaction(store: RunStore) -> None:
     runs, commits = [taken(store), taken(store)], list[str]()
     store._connection.set_trace_callback(
@@ -124,7 +125,7 @@ def test_a_round_that_its_loop_never_ended_is_written_by_the_next_one(store: Run
     assert in_the_file(store, run) == [BEGUN, BEGUN]
 
 
-@pytest.mark.spec("RUN-9")
+@pytest.mark.spec("RUN-9", "RUN-25")
 def test_a_store_that_lost_a_round_writes_nothing_more(store: RunStore) -> None:
     async def write() -> RunRow:
         run = taken(store)
@@ -186,6 +187,7 @@ def test_a_conversation_continues_once_its_disk_has_room(tmp_path: Path) -> None
     asyncio.run(main())
 
 
+@pytest.mark.spec("RUN-23")
 def test_answers_are_in_the_file_before_a_tool_is_called(store: RunStore) -> None:
     async def main() -> None:
         run = taken(store)
@@ -201,5 +203,27 @@ def test_answers_are_in_the_file_before_a_tool_is_called(store: RunStore) -> Non
         with entered(steps.top):
             await steps.ask(Step("model", "", {"model": "m"}), answer, TEXT)
             assert await steps.ask(Step("tool", "call"), look, TEXT) == f"[{DONE}, {BEGUN}]"
+
+    asyncio.run(main())
+
+
+@pytest.mark.spec("RUN-24")
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_a_step_that_must_not_be_repeated_begins_on_the_disk_itself(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, repeatable: bool
+) -> None:
+    settled: list[list[int]] = []
+
+    async def main() -> None:
+        run = taken(store)
+        steps = DurableSteps(store, run, StepRedactor(), ModelRequests(1, notify=print))
+        monkeypatch.setattr("os.fsync", lambda _: settled.append(in_the_file(store, run)))
+
+        async def act() -> str:
+            assert settled == ([] if repeatable else [[BEGUN]])
+            return "done"
+
+        with entered(steps.top):
+            await steps.ask(Step("tool", "call", repeatable=repeatable), act, TEXT)
 
     asyncio.run(main())

@@ -281,10 +281,15 @@ def error_stream() -> TextIO:
 
 
 @contextmanager
-def prints_apart() -> Generator[None]:
-    """Send what tools and cards print to standard error, so that it does not mix with an answer."""
+def prints_apart() -> Generator[Output]:
+    """Send what tools and cards print to standard error, so that it does not mix with an answer.
+
+    Yields:
+        Standard output, for the answer.
+    """
+    out = standard_output()
     with redirect_stdout(sys.stderr):
-        yield
+        yield out
 
 
 def _redact_by_environment(text: str) -> str:

@@ -150,7 +150,6 @@ class ModelRequests:
         self._stop = Event()
         self.nanodollars, self.tokens = spent.nanodollars, spent.tokens
         self.requests = 0
-        self.unpriced = 0
         self.paused: PausedError | None = None
         self.waits_until: dict[str, float] = {}
 
@@ -183,7 +182,6 @@ class ModelRequests:
         cost = _whole(used, "nanodollars")
         tokens = _whole(used, "input_tokens") + _whole(used, "output_tokens")
         self.requests += 1
-        self.unpriced += not used.get("priced")
         self.nanodollars += cost
         self.tokens += tokens
         self._largest = max(self._largest[0], cost), max(self._largest[1], tokens)

@@ -89,12 +89,14 @@ class Spent(NamedTuple):
         tokens: All of them together.
         largest_nanodollars: The most of one answer.
         largest_tokens: The most of one answer.
+        unpriced: How many answers have no known price.
     """
 
     nanodollars: int = 0
     tokens: int = 0
     largest_nanodollars: int = 0
     largest_tokens: int = 0
+    unpriced: int = 0
 
 
 NOTHING_SPENT: Final = Spent()

@@ -561,27 +561,22 @@ class RunStore:
 
     def spent(self) -> Spent:
         """Sum up what all answered model requests used."""
-        with self._errors():
-            found = self._connection.execute(
-                "SELECT coalesce(sum(cost), 0), coalesce(sum(tokens), 0),"
-                " coalesce(max(cost), 0), coalesce(max(tokens), 0) FROM (SELECT"
-                " coalesce(json_extract(used,'$.nanodollars'), 0) AS cost,"
-                " coalesce(json_extract(used,'$.input_tokens'), 0)"
-                " + coalesce(json_extract(used,'$.output_tokens'), 0) AS tokens"
-                " FROM step WHERE kind='model' AND used IS NOT NULL)"
-            ).fetchone()
-        return Spent(*map(int, found))
+        return self._spent("step WHERE kind='model' AND used IS NOT NULL")
 
     def spent_by_runs(self) -> Spent:
         """Sum up what all ended runs used, where their steps are kept by another engine."""
+        return self._spent("run WHERE used IS NOT NULL")
+
+    def _spent(self, rows: str) -> Spent:
         with self._errors():
             found = self._connection.execute(
                 "SELECT coalesce(sum(cost), 0), coalesce(sum(tokens), 0),"
-                " coalesce(max(cost), 0), coalesce(max(tokens), 0) FROM (SELECT"
-                " coalesce(json_extract(used,'$.nanodollars'), 0) AS cost,"
+                " coalesce(max(cost), 0), coalesce(max(tokens), 0), coalesce(sum(unpriced), 0)"
+                " FROM (SELECT coalesce(json_extract(used,'$.nanodollars'), 0) AS cost,"
                 " coalesce(json_extract(used,'$.input_tokens'), 0)"
-                " + coalesce(json_extract(used,'$.output_tokens'), 0) AS tokens"
-                " FROM run WHERE used IS NOT NULL)"
+                " + coalesce(json_extract(used,'$.output_tokens'), 0) AS tokens,"
+                " coalesce(json_extract(used,'$.requests'), 0)"
+                f" - coalesce(json_extract(used,'$.priced'), 0) AS unpriced FROM {rows})"
             ).fetchone()
         return Spent(*map(int, found))
 

@@ -393,6 +393,7 @@ def test_a_lease_that_ran_out_behind_a_cut_is_not_renewed_over_another(
 
 
 @pytest.mark.spec("SESSION-25")
+@pytest.mark.spec("SESSION-35")
 def test_two_processes_may_create_the_tables_at_once(server: PostgresServer) -> None:
     tables = ("session", "event", "step", "limit", "meta")
     _sql(server, f"DROP TABLE {', '.join(f'fast_agent_{name}' for name in tables)}")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.output import OutputShape
     from fast_agent.app import FastAgent
+    from fast_agent.cli.output import Output
     from fast_agent.cli.running.progress import BatchProgress
     from fast_agent.engine.batch import Ask, Batch
     from fast_agent.engine.batch_input import Item
@@ -136,8 +137,8 @@ class BatchCommand(CardOptions):
         from fast_agent.engine.run_steps import PausedError
 
         try:
-            with prints_apart(), self._store(program) as store:
-                event_loop.run(self._run_batch, program, store, items, shape)
+            with prints_apart() as out, self._store(program) as store:
+                event_loop.run(self._run_batch, program, store, items, shape, out)
         except PausedError as error:
             if error.signal is None:
                 raise
@@ -226,6 +227,7 @@ class BatchCommand(CardOptions):
         store: RunStore,
         items: list[Item],
         shape: OutputShape | None,
+        out: Output,
     ) -> None:
         from anyio import sleep
 
@@ -243,7 +245,7 @@ class BatchCommand(CardOptions):
             progress.show(counts_of(store), None)
             await sleep(ATTACH_SECONDS)
         try:
-            await self._go_on(program, store, items, shape, progress)
+            await self._go_on(program, store, items, shape, progress, out)
         finally:
             lock.release()
             progress.close()
@@ -255,6 +257,7 @@ class BatchCommand(CardOptions):
         items: list[Item],
         shape: OutputShape | None,
         progress: BatchProgress,
+        out: Output,
     ) -> None:
         """Queue the items, run those that are not answered, and write all rows."""
         from fast_agent.engine.batch_output import rows, write_rows
@@ -284,7 +287,7 @@ class BatchCommand(CardOptions):
         except PausedError as error:
             stopped = error
         write_rows(self.target, rows(items, store, redactor, include_input=self.include_input))
-        self._summarize(store, requests)
+        self._summarize(store, out)
         if stopped is not None:
             raise stopped
 
@@ -479,9 +482,9 @@ class BatchCommand(CardOptions):
 
         agent = self._answering(program)
         facts = estimate(program, agent, self.model, [item.message for item in items])
-        self._print({"items": len(items), "agent": agent, **facts})
+        self._print({"items": len(items), "agent": agent, **facts}, standard_output())
 
-    def _summarize(self, store: RunStore, requests: ModelRequests) -> None:
+    def _summarize(self, store: RunStore, out: Output) -> None:
         from fast_agent.engine.batch import counts_of
 
         counts = counts_of(store)
@@ -499,15 +502,14 @@ class BatchCommand(CardOptions):
             "model_requests": answered,
             "asked_again": again,
             "tokens": spent.tokens,
-            "cost": None if requests.unpriced else spent.nanodollars / 1e9,
+            "cost": None if spent.unpriced else spent.nanodollars / 1e9,
             "output": str(self.target),
             "batch": store.batch,
         }
         if not self.quiet:
-            self._print(facts)
+            self._print(facts, out)
 
-    def _print(self, facts: dict[str, JsonValue]) -> None:
-        out = standard_output()
+    def _print(self, facts: dict[str, JsonValue], out: Output) -> None:
         if self.output == "json":
             out.write_facts(f"{json.dumps(facts, ensure_ascii=False)}\n")
             return
