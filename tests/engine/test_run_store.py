@@ -217,7 +217,11 @@ def test_a_step_that_must_not_be_repeated_begins_on_the_disk_itself(
     async def main() -> None:
         run = taken(store)
         steps = DurableSteps(store, run, StepRedactor(), ModelRequests(1, notify=print))
-        monkeypatch.setattr("os.fsync", lambda _: settled.append(in_the_file(store, run)))
+
+        def settle(_descriptor: int) -> None:
+            settled.append(in_the_file(store, run))
+
+        monkeypatch.setattr("os.fsync", settle)
 
         async def act() -> str:
             assert settled == ([] if repeatable else [[BEGUN]])
