@@ -93,7 +93,7 @@ def test_two_workers_answer_a_batch(tmp_path: Path) -> None:
         with world.worker(), world.worker() as second:
             done = world.run("--format", "json")
             assert answers(world) == [f"done: noted item-{number}" for number in range(40)]
-            facts = json.loads(done.stderr.splitlines()[-1])
+            facts = json.loads(done.stdout)
             assert (facts["done"], facts["model_requests"], facts["tokens"]) == (40, 80, 800)
             assert world.effects() == {f"item-{number}": 1 for number in range(40)}
             # Told to end, a worker leaves without a crash.
