@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.errors import ConfigError, FastAgentError, RunError, os_reason
 from fast_agent.sessions.postgres import SCHEMES, open_database
+from fast_agent.text.safe_file import sync_to_disk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -110,11 +111,7 @@ def _settle(paths: Collection[Path]) -> None:
         os.sync()
         return
     for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_to_disk(path)
 
 
 class PostgresParts:

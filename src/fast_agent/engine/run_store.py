@@ -7,7 +7,6 @@ nothing.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from asyncio import get_running_loop, sleep
@@ -30,6 +29,7 @@ from fast_agent.engine.run_rows import (
 from fast_agent.errors import RunError, os_reason
 from fast_agent.messages.json_text import parse_json, write_json
 from fast_agent.steps.steps import Key
+from fast_agent.text.safe_file import sync_to_disk
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -201,16 +201,8 @@ class RunStore:
             RunError: It cannot be written.
         """
         self.flush()
-        with self._errors():
-            path = f"{self.path}-wal"
-            try:
-                descriptor = os.open(path, os.O_RDONLY)
-            except FileNotFoundError:
-                return
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+        with self._errors(), suppress(FileNotFoundError):
+            sync_to_disk(self.path.with_name(f"{self.path.name}-wal"))
 
     async def barrier(self) -> None:
         """Wait until what was written outlasts this process: until the loop's next round.

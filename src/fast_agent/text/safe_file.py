@@ -315,11 +315,16 @@ def write_atomic(path: Path, data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    _sync_directory(target.parent)
+    sync_to_disk(target.parent)
 
 
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+def sync_to_disk(path: Path) -> None:
+    """Write what the system holds of a file or a directory to the disk itself.
+
+    Raises:
+        OSError: It is missing, or cannot be written.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -169,13 +169,13 @@ class PostgresLog:
             loop = asyncio.get_running_loop()
             written: asyncio.Future[None] = loop.create_future()
 
-            def reach() -> None:
+            def reach(problem: SessionError | None) -> None:
                 with suppress(RuntimeError):  # the loop is closed
-                    loop.call_soon_threadsafe(_reach, written)
+                    loop.call_soon_threadsafe(_reach, written, problem)
 
             lease.writer.when_written(hold, reach)
             await written
-        if hold.problem is not None:
+        elif hold.problem is not None:
             raise hold.problem
 
     def append_durably(self, *rows: Row) -> None:
@@ -523,9 +523,13 @@ class Lease:
         self.release = release
 
 
-def _reach(written: asyncio.Future[None]) -> None:
-    if not written.done():
+def _reach(written: asyncio.Future[None], problem: SessionError | None) -> None:
+    if written.done():
+        return
+    if problem is None:
         written.set_result(None)
+    else:
+        written.set_exception(problem)
 
 
 def _end(last: int | None) -> int:

@@ -20,7 +20,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from uuid import uuid4
 
 import psycopg
@@ -73,6 +73,12 @@ RETURNING s.id"""
 _MIN_PAUSE, _MAX_PAUSE = 0.05, 1.0
 
 
+RowColumns: TypeAlias = "tuple[int, int, int, str | None, str]"
+"""What the row of a session holds of its events, in the order of `Columns`."""
+
+Then: TypeAlias = "Callable[[SessionError | None], None]"
+
+
 @dataclass(eq=False, slots=True, kw_only=True)
 class Hold:
     """A session this process holds the lease of.
@@ -86,7 +92,7 @@ class Hold:
         problem: Why what was queued is lost, and nothing is written any more; None while it is.
         restored: What the database has of the session, where writing may begin anew after a
             problem; None where it may not: it is away, or another process holds the session.
-        waiters: Called once the event of a number is written, or nothing more can be.
+        waiters: Called once the event of a number is written, or with the problem that lost it.
     """
 
     session_id: str
@@ -95,8 +101,8 @@ class Hold:
     queued: int
     written: int
     problem: SessionError | None = None
-    restored: tuple[int, int, int, str | None, str] | None = None
-    waiters: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
+    restored: RowColumns | None = None
+    waiters: list[tuple[int, Then]] = field(default_factory=list)
 
     @property
     def is_pending(self) -> bool:
@@ -178,7 +184,7 @@ class Writer:
             self._queue.append(write)
             self._changed.notify()
 
-    def begin_anew(self, hold: Hold) -> tuple[int, int, int, str | None, str] | None:
+    def begin_anew(self, hold: Hold) -> RowColumns | None:
         """Write a session again after a problem, from what the database has of it.
 
         Returns:
@@ -191,18 +197,19 @@ class Writer:
                 hold.queued = hold.written = columns[0]
             return columns
 
-    def when_written(self, hold: Hold, then: Callable[[], None]) -> None:
+    def when_written(self, hold: Hold, then: Then) -> None:
         """Call a function, in any thread, once all that was queued of a session is written.
 
         Args:
-            hold: The session; `problem` says afterwards whether it is.
-            then: The function; it must not raise, nor wait.
+            hold: The session.
+            then: The function, given why it is not; it must not raise, nor wait.
         """
         with self._changed:
             if hold.is_pending:
                 hold.waiters.append((hold.queued, then))
                 return
-        then()
+            problem = hold.problem
+        then(problem)
 
     def flush(self, hold: Hold) -> None:
         """Wait until all that was queued of a session is written.
@@ -210,11 +217,17 @@ class Writer:
         Raises:
             SessionError: It cannot be written.
         """
-        written = threading.Event()
-        self.when_written(hold, written.set)
+        written, problems = threading.Event(), list[SessionError]()
+
+        def reach(problem: SessionError | None) -> None:
+            if problem is not None:
+                problems.append(problem)
+            written.set()
+
+        self.when_written(hold, reach)
         written.wait()
-        if hold.problem is not None:
-            raise hold.problem
+        if problems:
+            raise problems[0]
 
     def _run(self) -> None:
         while True:
@@ -296,10 +309,11 @@ class Writer:
                 hold.waiters = [one for one in hold.waiters if one[0] > hold.written]
             else:
                 reached = self._fail(hold, problem)
+            problem = hold.problem
         for then in reached:
-            then()
+            then(problem)
 
-    def _fail(self, hold: Hold, problem: SessionError) -> list[Callable[[], None]]:
+    def _fail(self, hold: Hold, problem: SessionError) -> list[Then]:
         """Write nothing more of a session, and return who waited for it."""
         hold.problem = SessionError(
             f"session `{hold.session_id}` cannot be written: {problem.message}",
@@ -311,11 +325,14 @@ class Writer:
 
     def _restore(self, holds: Iterable[Hold]) -> None:
         """Find out what the database has of sessions after a problem; nothing while it is away."""
-        for hold in holds if self._connection is not None else ():
+        connection = self._connection
+        if connection is None:
+            return
+        for hold in holds:
             values = (self.lease_seconds, hold.session_id, hold.owner, hold.fence)
             try:
-                found = self._connected().execute(_RESTORE, values).fetchone()
-            except (psycopg.Error, SessionError):
+                found = connection.execute(_RESTORE, values).fetchone()
+            except psycopg.Error:
                 self._drop_connection()
                 return
             with self._changed:
@@ -345,7 +362,7 @@ class Writer:
                 problem = SessionError("another process took it over")
                 reached = self._fail(hold, problem) if is_ours else []
             for then in reached:
-                then()
+                then(hold.problem)
 
     def _connected(self) -> Line:
         if self._connection is None:
