@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bench.figure import Figure, Goal
 from bench.samples import Samples
-from fast_agent.prompt.prompt_block import internal_index
+from fast_agent.prompt.instruction import internal_index
 from fast_agent.resources.internal.provider import InternalProvider
 from fast_agent.resources.resource import estimate
 from fast_agent.runtime.smart.smart_agent import smart_instruction

@@ -15,7 +15,7 @@ import tty
 from pydantic_ai import messages as lib
 from pydantic_ai.direct import model_request_stream
 
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.providers.classes import connect
 
 

@@ -13,7 +13,7 @@ import anyio
 from pydantic_ai import messages as lib
 from pydantic_ai.direct import model_request_stream
 
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.providers.classes import connect
 
 

@@ -68,10 +68,9 @@ if TYPE_CHECKING:
     from fast_agent.serve.http_access import HttpSettings
     from fast_agent.sessions.store import SessionStore
     from fast_agent.text.safe_file import write_atomic
-    from fast_agent.tools.functions.dependencies import Deps
     from fast_agent.tools.functions.function import ToolOptions, tool
     from fast_agent.tools.human import Human, HumanAnswer, HumanRequest
-    from fast_agent.tools.tool import ToolContext
+    from fast_agent.tools.tool import Deps, ToolContext
     from fast_agent.tools.toolbox import ServerFilter
     from fast_agent.workflows.maker.race import Ballot, Sample, vote_at_once
 
@@ -156,7 +155,7 @@ _HOMES = {
     "ChildStarted": "fast_agent.agents.events",
     "ConfigError": "fast_agent.errors",
     "ContextError": "fast_agent.errors",
-    "Deps": "fast_agent.tools.functions.dependencies",
+    "Deps": "fast_agent.tools.tool",
     "ConversationController": "fast_agent.commands.controller",
     "Event": "fast_agent.agents.events",
     "FastAgent": "fast_agent.app",

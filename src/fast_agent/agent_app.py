@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, cast, overload
 
-from anyio import CancelScope, Lock
+from anyio import CancelScope, Lock, create_task_group
 
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.set_check import references
 from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.models.check import check_model, check_selection, select_model
 from fast_agent.text.suggestion import closest, did_you_mean
-from fast_agent.tools.functions.dependencies import as_dependencies
+from fast_agent.tools.tool import as_dependencies
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -273,8 +273,6 @@ class AgentApp:
             ValueError: `concurrency` is less than 1.
             FastAgentError: The first failure; the other conversations are cancelled then.
         """
-        from anyio import create_task_group
-
         if concurrency < 1:
             raise ValueError("`concurrency` must be at least 1")
         self._check_models(agent)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
 import fast_agent.decorators as decorators
-from fast_agent.errors import FastAgentError, RunError
+from fast_agent.errors import ConfigError, FastAgentError, RunError
 from fast_agent.program.program import Program
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ def _parser(name: str) -> ArgumentParser:
 def _dump(program: Program, options: dict[str, str | bool | None]) -> bool:
     """Write the cards the options ask for, and say whether they asked for any."""
     from fast_agent.cards.dump import dump_one, dump_set
-    from fast_agent.errors import ConfigError
 
     one, file = _text(options, "dump_agent"), _text(options, "dump_agent_path")
     if (one is None) != (file is None):

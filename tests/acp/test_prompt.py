@@ -12,8 +12,8 @@ import pytest
 from acp import RequestError, embedded_text_resource, image_block, resource_block, text_block
 from tests.acp.editor_world import connected, write_card
 
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import EmbeddedResource, ImageContent, TextContent
-from fast_agent.messages.validity import check_validity
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:

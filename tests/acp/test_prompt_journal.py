@@ -16,7 +16,7 @@ from tests.sessions.session_world import began, plain_turn
 
 from fast_agent.acp.opening import PromptJournal
 from fast_agent.errors import SessionError
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from acp.schema import InitializeResponse
 from tests.acp.raw_client import RawClient
 from tests.engine.batch_world import CARD, TOOLS, ModelServer, Reply, note_and_answer
 
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from fast_agent.cards.load_set import LoadSet
 from fast_agent.config.settings import Settings
 from fast_agent.errors import ModelError
 from fast_agent.messages.file import HistoryDocument, read_history, write_history
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.messages.validity import check_validity
 from fast_agent.models.model import ModelResponse, Usage
 from fast_agent.runtime.runtime import BUILDERS, Runtime
 

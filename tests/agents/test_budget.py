@@ -10,8 +10,8 @@ from fast_agent.agents.budget import SET_ASIDE, Budget, Meter
 from fast_agent.agents.turn_context import TurnContext
 from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.messages.validity import check_validity
 from fast_agent.models.model import Usage
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.patience import pass_seconds
 
 from fast_agent.cards.agent_config import RequestParams
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.messages.validity import check_validity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,7 @@ import pytest
 from tests.workflows.scripted_world import World, agent, agents, card
 
 from fast_agent.agents.events import Steered
-from fast_agent.agents.steering import Steering
-from fast_agent.agents.turn_context import TOP
+from fast_agent.agents.turn_context import TOP, Steering
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.offline.script import Call

@@ -15,7 +15,7 @@ from tests.workflows.scripted_world import World, agent, card
 from fast_agent.agents.events import TurnFinished, TurnStarted
 from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import FastAgentError
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.models.model import Usage
 from fast_agent.models.offline.script import Call, Say, Together
 

@@ -8,8 +8,8 @@ from tests.patience import pass_seconds
 
 from fast_agent.agents.turn_context import TurnContext
 from fast_agent.errors import RunError
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.messages.validity import check_validity
 from fast_agent.sessions.cumulative import CumulativeTranscript
 from fast_agent.tools.hooks import Hook, TurnHooks
 

@@ -8,7 +8,7 @@ import pytest
 
 from fast_agent import AgentsAsToolsOptions, ChildHistory
 from fast_agent.errors import CardError, RunError
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 
 import fast_agent
 from fast_agent import CardError, Deps, FastAgent, Media, RunError, ToolContext, ToolRetry
-from fast_agent.tools.functions.dependencies import MissingDependencyError
+from fast_agent.tools.tool import MissingDependencyError
 
 NewProgram = Callable[..., FastAgent]
 

@@ -19,6 +19,7 @@ from fast_agent.messages.file import (
     read_history,
     write_history,
 )
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import (
     AudioContent,
     EmbeddedResource,
@@ -28,7 +29,6 @@ from fast_agent.messages.message import (
     ToolCall,
     ToolResult,
 )
-from fast_agent.messages.validity import check_validity
 from fast_agent.text.safe_file import FileLock
 
 if TYPE_CHECKING:

@@ -3,9 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.messages.history import History
+from fast_agent.messages.history import History, check_validity, close_open_calls
 from fast_agent.messages.message import Message, ToolCall, ToolResult
-from fast_agent.messages.validity import check_validity, close_open_calls
 
 
 def calling(*ids: str) -> Message:

@@ -15,7 +15,7 @@ import pytest
 
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.model import Delta, ModelRequest
 from fast_agent.models.providers.provider import ProviderModel
 

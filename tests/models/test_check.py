@@ -9,14 +9,14 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.config.load import load_settings
 from fast_agent.config.settings import NO_SETTINGS, LocalSettings, ProviderSettings, Settings
-from fast_agent.models import access
-from fast_agent.models.access import endpoint_of
+from fast_agent.models import check
 from fast_agent.models.check import (
     Selection,
     check_aliases,
     check_model,
     check_selection,
     check_settings,
+    endpoint_of,
     model_probe,
 )
 from fast_agent.models.spec import parse_model_spec
@@ -54,7 +54,7 @@ def test_a_key_may_come_from_the_card_the_configuration_or_the_environment() -> 
     settings = Settings(
         providers=MappingProxyType({"openai": ProviderSettings(api_key="configured")})
     )
-    spec = access.endpoint_of
+    spec = check.endpoint_of
     from fast_agent.models.spec import parse_model_spec
 
     gpt = parse_model_spec("gpt-5")
@@ -96,7 +96,7 @@ def test_a_missing_package_names_what_to_install(
     def found(name: str) -> object:
         return None if name in {"openai", "anthropic", "xllamacpp"} else object()
 
-    monkeypatch.setattr(access, "find_spec", found)
+    monkeypatch.setattr(check, "find_spec", found)
     weights = tmp_path / "w.gguf"
     weights.write_bytes(b"GGUF")
     settings = Settings(local=LocalSettings(path=weights))
@@ -106,9 +106,9 @@ def test_a_missing_package_names_what_to_install(
 
 
 def test_a_package_in_a_namespace_that_is_not_there_is_missing() -> None:
-    assert access.installed(("json", "email.message"))
-    assert not access.installed(("no_such_namespace.inner",))
-    assert not access.installed(("json.no_such_module",))
+    assert check.installed(("json", "email.message"))
+    assert not check.installed(("no_such_namespace.inner",))
+    assert not check.installed(("json.no_such_module",))
 
 
 def test_missing_weights_say_how_to_get_them(tmp_path: Path) -> None:

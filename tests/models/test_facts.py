@@ -5,7 +5,7 @@ from tests.models.conftest import HELLO, KEY, StartWire, ask_of
 from tests.models.conftest import OpenAIWire as Wired
 
 from fast_agent.config.settings import Settings, StatedFacts
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.facts import ModelFacts, facts_of, stated_facts
 from fast_agent.models.model import Usage
 from fast_agent.models.providers.provider import ProviderModel

@@ -15,7 +15,7 @@ from tests.models.providers.test_settings import reply_of
 from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.model import ModelRequest
 from fast_agent.models.providers.provider import NO_RETRIES, ProviderModel
 

@@ -88,7 +88,7 @@ def test_a_key_whose_package_is_missing_does_not_stop_the_local_model(
     def absent(_modules: Sequence[str]) -> bool:
         return False
 
-    monkeypatch.setattr("fast_agent.models.access.installed", absent)
+    monkeypatch.setattr("fast_agent.models.check.installed", absent)
     chosen = select_model(None, NO_SETTINGS, {"OPENAI_API_KEY": "k"}, cwd=CWD)
     assert (chosen.text, chosen.source) == ("local", "fallback")
     assert "pip install 'fast-agent[openai]'" in (chosen.notice or "")

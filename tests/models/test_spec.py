@@ -244,7 +244,7 @@ def test_a_slash_is_read_as_the_point_behind_a_provider(
 @pytest.mark.spec("MODEL-18")
 def test_ollama_needs_no_address() -> None:
     from fast_agent.config.settings import NO_SETTINGS
-    from fast_agent.models.access import endpoint_of, endpoint_problems
+    from fast_agent.models.check import endpoint_of, endpoint_problems
 
     spec = parse_model_spec("ollama.qwen3")
     endpoint = endpoint_of(spec, NO_SETTINGS, {})

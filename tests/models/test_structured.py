@@ -18,7 +18,7 @@ from fast_agent.agents.output import JsonOutput, JsonSchema
 from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.message import Message
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.model import ModelRequest, OutputSchema
 from fast_agent.models.providers.provider import NO_RETRIES, ProviderModel
 from fast_agent.models.providers.strict_schema import answer_form

@@ -11,12 +11,13 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.errors import CardError, ResourceError
 from fast_agent.prompt.instruction import (
+    AgentListing,
     Instruction,
     InstructionContext,
+    ServerInstructions,
     host_platform,
     python_version,
 )
-from fast_agent.prompt.prompt_block import AgentListing, ServerInstructions
 from fast_agent.prompt.url_text import UrlTexts
 
 if TYPE_CHECKING:

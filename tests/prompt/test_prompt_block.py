@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.prompt.prompt_block import (
+from fast_agent.prompt.instruction import (
     AgentListing,
     ServerInstructions,
     agents_block,

@@ -5,7 +5,7 @@ import pytest
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
-from fast_agent.runtime.edition import with_granted
+from fast_agent.runtime.blueprint import with_granted
 
 CARDS = LoadSet.of(
     Card(config)

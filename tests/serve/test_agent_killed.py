@@ -13,7 +13,7 @@ from tests.engine.batch_world import CARD, TOOLS, ModelServer, Reply, call_reply
 from tests.patience import wait_until
 from tests.serve.agent_process import HandshakeClient, ServedAgents
 
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from tests.patience import PATIENCE
 from tests.postgres_server import PASSWORD, PostgresServer, why_not
 from tests.serve.agent_process import ServedAgents
 
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:

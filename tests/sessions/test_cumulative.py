@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fast_agent.errors import SessionError
+from fast_agent.messages.history import append_to_view, check_validity
 from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
-from fast_agent.messages.validity import append_to_view, check_validity
 from fast_agent.sessions import cumulative
 from fast_agent.sessions.cumulative import CumulativeTranscript, Entry
 

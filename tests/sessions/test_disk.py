@@ -13,7 +13,7 @@ from tests.sessions.session_world import plain_turn, sqlite_log, store_in, write
 
 from fast_agent.agents.events import ModelAnswered, TextStreamed
 from fast_agent.errors import SessionError
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.sessions.sqlite.files import DIRECTORY
 from fast_agent.sessions.sqlite.log import SqliteLog
 from fast_agent.sessions.state import INTERRUPTED, state_of

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.sessions.live_world import live, world_of
 
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from fast_agent.agents.events import ModelAnswered, ToolFinished, TurnFinished, 
 from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.errors import RunError, SessionError
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message
-from fast_agent.messages.validity import check_validity
 from fast_agent.models.offline.script import Fail
 from fast_agent.sessions.event import HistoryCompacted
 

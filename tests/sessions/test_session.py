@@ -22,9 +22,9 @@ from tests.sessions.session_world import (
 )
 
 from fast_agent.errors import SessionError
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import Message
-from fast_agent.messages.validity import check_validity
 from fast_agent.sessions.event import (
     BlockListed,
     HistoryCleared,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fast_agent.config.fields import DenySettings, TrustSettings
 from fast_agent.config.load import load_settings
-from fast_agent.config.trust import DenySettings, TrustSettings
 from fast_agent.errors import ConfigError
 from fast_agent.text.yaml_document import parse_yaml
 from fast_agent.trust.effect import Effect, Holder

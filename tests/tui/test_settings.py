@@ -10,7 +10,7 @@ from tests.tui.terminal_world import COMMAND, Terminal
 from tests.tui.test_terminal import PASS, READY, scripted
 
 from fast_agent.config.edit import with_setting
-from fast_agent.config.tui import TUI, TuiSettings
+from fast_agent.config.settings import TUI, TuiSettings
 from fast_agent.tui.drawing.rows import width
 from fast_agent.tui.drawing.stream import MarkdownStream
 from fast_agent.tui.drawing.theme import (

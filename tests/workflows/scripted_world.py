@@ -16,7 +16,7 @@ from fast_agent.cards.load_set import LoadSet
 from fast_agent.config.settings import Settings
 from fast_agent.models.offline.script import Script, ScriptedModel, as_steps
 from fast_agent.runtime.runtime import BUILDERS, Runtime
-from fast_agent.workflows.builders import WORKFLOWS
+from fast_agent.workflows import WORKFLOWS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -13,8 +13,8 @@ from tests.workflows.scripted_world import World, agent, card
 
 from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError, RunError
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import ImageContent, Message, TextContent
-from fast_agent.messages.validity import check_validity
 from fast_agent.models.offline.script import Delay, Fail, Say
 from fast_agent.workflows.evaluator_optimizer import (
     GRADES,

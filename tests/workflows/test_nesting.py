@@ -17,7 +17,7 @@ from tests.workflows.scripted_world import World, agent, card
 from fast_agent import FastAgent
 from fast_agent.cards.fields import CARD_TYPES
 from fast_agent.errors import CardError, FastAgentError
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.models.offline.script import Call, Fail
 
 if TYPE_CHECKING:

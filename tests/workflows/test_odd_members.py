@@ -14,7 +14,7 @@ from tests.workflows.one_of_each import PLACES, help_out, lead
 from tests.workflows.scripted_world import World, agent
 
 from fast_agent.errors import FastAgentError
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.models.offline.script import Call, Fail, Say
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from tests.workflows.scripted_world import World, agent, agents, card
 from fast_agent.agents.output import JsonOutput
 from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, RunError
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import ImageContent, Message, TextContent
-from fast_agent.messages.validity import check_validity
 from fast_agent.models.offline.script import Fail, Say
 
 if TYPE_CHECKING:

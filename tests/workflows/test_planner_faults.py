@@ -14,7 +14,7 @@ from tests.workflows.scripted_world import World, agents, card
 
 from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import FastAgentError, LimitError, ModelError
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.models.offline.script import Fail, Say
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tests.workflows.one_of_each import PLACES, help_out, lead
 from tests.workflows.scripted_world import World, agents
 
 from fast_agent.errors import RunError
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

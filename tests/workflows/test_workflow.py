@@ -15,8 +15,8 @@ from fast_agent.agents.turn_context import TurnContext
 from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.config.settings import Settings
 from fast_agent.errors import LimitError, ModelError, RunError
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message
-from fast_agent.messages.validity import check_validity
 from fast_agent.models.offline.script import Call, Fail
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.history.memory import Memory
     from fast_agent.agents.history.transcript import Transcript
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.steering import SteeringMessage
-    from fast_agent.agents.turn_context import TurnContext, TurnResult
+    from fast_agent.agents.turn_context import SteeringMessage, TurnContext, TurnResult
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Content, ToolResult

@@ -14,9 +14,8 @@ from fast_agent.agents.agent import Agent
 from fast_agent.agents.budget import Budget, Meter, UnapprovedTurn
 from fast_agent.agents.events import fan_out
 from fast_agent.agents.history.memory import Memory
-from fast_agent.agents.steering import Steering
 from fast_agent.agents.turn import Turn
-from fast_agent.agents.turn_context import TOP
+from fast_agent.agents.turn_context import TOP, Steering
 from fast_agent.agents.turn_life import TurnLife
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message, ToolCall
@@ -31,8 +30,13 @@ if TYPE_CHECKING:
     from fast_agent.agents.history.transcript import Compaction, Transcript
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.runtime_options import NewId
-    from fast_agent.agents.steering import SteeringMessage
-    from fast_agent.agents.turn_context import Fork, TurnContext, TurnResult, TurnSetup
+    from fast_agent.agents.turn_context import (
+        Fork,
+        SteeringMessage,
+        TurnContext,
+        TurnResult,
+        TurnSetup,
+    )
     from fast_agent.cards.agent_config import AgentConfig, UsageLimits
     from fast_agent.cards.grant import CardGrant
     from fast_agent.messages.history import History

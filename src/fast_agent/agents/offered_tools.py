@@ -8,14 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Final, cast
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Self, cast
 
 from fast_agent.errors import RunError, ToolError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.messages.long_results import RESULTS, text_of_result
 from fast_agent.messages.message import Message, TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.prompt.prompt_block import ServerInstructions
+from fast_agent.prompt.instruction import ServerInstructions
 from fast_agent.steps.steps import Codec, Step, here
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.result import error_result, said
@@ -23,14 +24,16 @@ from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
 from fast_agent.tools.toolbox import ServerFilter, Toolbox, WrappedToolset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
     from pathlib import Path
+    from types import TracebackType
+    from typing import Never
 
     from fast_agent.agents.history.transcript import Transcript
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.mcp.connection import Connection
-    from fast_agent.mcp.null_pool import NullPool
     from fast_agent.mcp.pool import ServerPool
+    from fast_agent.mcp.server import ServerSpec
     from fast_agent.mcp.skills import ServerSkills
     from fast_agent.messages.message import Content, ToolCall
     from fast_agent.tools.hooks import Hook
@@ -359,3 +362,90 @@ def _found(text: str, wanted: str) -> Iterator[int]:
         if match.start() >= last + _AROUND:  # places side by side are shown once
             last = match.start()
             yield last
+
+
+class NullPool:
+    """A pool that has no server; see `ServerPool`."""
+
+    __slots__ = ()
+    clock = staticmethod(monotonic)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        pass
+
+    def add(self, spec: ServerSpec, *, derived: bool = False, agent: str | None = None) -> str:
+        """Return the server's name; there is no connection of that name."""
+        del derived, agent
+        return spec.name
+
+    def renew(self, specs: Iterable[ServerSpec]) -> None:
+        """Keep no server."""
+
+    def change(self, agents: Collection[str]) -> Callable[[], None]:
+        """Return a function that takes nothing back."""
+        del agents
+        return _nothing
+
+    def settle(self) -> None:
+        """Keep no server."""
+
+    def close_retired(self) -> None:
+        """Close nothing."""
+
+    def load_on_start(self) -> None:
+        """Connect to nothing."""
+
+    def start_soon(self, act: Callable[[], Coroutine[object, object, object]]) -> None:
+        """Start nothing: what waits for agents to end does so when the runtime ends."""
+
+    def connection(self, name: str) -> Never:
+        """Refuse: there is no server.
+
+        Raises:
+            ToolError: Always.
+        """
+        raise ToolError(
+            f"there is no MCP server `{name}`",
+            hint="declare it under `mcp.servers` in the configuration",
+        )
+
+    def connections(self, names: Iterable[str]) -> tuple[()]:
+        """Return no connection."""
+        del names
+        return ()
+
+    def toolset(self, name: str, allowed: ServerFilter, has_skills: object = None) -> Never:
+        """Refuse; see `connection`."""
+        del allowed, has_skills
+        self.connection(name)
+
+    def resources(self, name: str, allowed: ServerFilter) -> Never:
+        """Refuse; see `connection`."""
+        del allowed
+        self.connection(name)
+
+    def prompts(self, name: str, allowed: ServerFilter) -> Never:
+        """Refuse; see `connection`."""
+        del allowed
+        self.connection(name)
+
+    async def open(self, names: Sequence[str]) -> tuple[()]:
+        """Open nothing."""
+        del names
+        return ()
+
+    def reports(self) -> tuple[()]:
+        """Return no report."""
+        return ()
+
+
+def _nothing() -> None:
+    pass

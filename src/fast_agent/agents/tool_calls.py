@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.agents.events import ToolFinished, ToolProgressed, ToolStarted
 from fast_agent.errors import FastAgentError, LimitError, RunError, SessionError
+from fast_agent.messages.history import error_result
 from fast_agent.messages.message import TextContent
-from fast_agent.messages.validity import error_result
 from fast_agent.steps.steps import here
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.functions.dependencies import MissingDependencyError
 from fast_agent.tools.result import describe_error
-from fast_agent.tools.tool import ToolContext, no_progress
+from fast_agent.tools.tool import MissingDependencyError, ToolContext, no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

@@ -40,9 +40,9 @@ from fast_agent.errors import (
     RunError,
     ToolError,
 )
+from fast_agent.messages.history import error_result
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import Message
-from fast_agent.messages.validity import error_result
 from fast_agent.models.model import ContextUse, ModelRequest, TextDelta, compacts
 from fast_agent.models.step_model import usage_to_json
 from fast_agent.steps.steps import Codec, Step, deadline, here
@@ -53,8 +53,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.history.transcript import Compaction
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.steering import Steering
-    from fast_agent.agents.turn_context import TurnContext, TurnSetup
+    from fast_agent.agents.turn_context import Steering, TurnContext, TurnSetup
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.messages.message import ToolCall, ToolResult

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Event
     from fast_agent.agents.history.journal import HistoryWriter, TurnJournal
     from fast_agent.agents.history.memory import Memory
-    from fast_agent.agents.steering import Steering
-    from fast_agent.agents.turn_context import TurnContext
+    from fast_agent.agents.turn_context import Steering, TurnContext
     from fast_agent.messages.history import History
     from fast_agent.messages.message import StopReason, ToolResult
     from fast_agent.models.model import Usage

@@ -9,8 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.diagnostics import rules
-from fast_agent.diagnostics.diagnostic import Fix, Related
-from fast_agent.diagnostics.render_human import diagnostic
+from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
 from fast_agent.schema.explanation import ReadingRules
 from fast_agent.text.frontmatter import (
     Frontmatter,
@@ -26,7 +25,7 @@ from fast_agent.text.yaml_document import YamlDocument, YamlError, parse_yaml
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fast_agent.diagnostics.diagnostic import Diagnostic, Severity
+    from fast_agent.diagnostics.diagnostic import Severity
     from fast_agent.text.json_value import JsonValue, Keys
     from fast_agent.text.source import Source
 
@@ -292,6 +291,31 @@ def _pieces(text: str) -> list[tuple[int, str]]:
 def _without_blank_head(text: str) -> str:
     head = _BLANK_HEAD.match(text)
     return text[head.end() :] if head else text
+
+
+def diagnostic(
+    source: Source,
+    code: str,
+    message: str,
+    span: Span | None,
+    *,
+    hint: str | None = None,
+    fix: Fix | None = None,
+    related: tuple[Related, ...] = (),
+    severity: Severity = "error",
+) -> Diagnostic:
+    """Make a diagnostic of a file, with its source line."""
+    return Diagnostic(
+        code=code,
+        message=message,
+        path=source.path,
+        span=span,
+        severity=severity,
+        hint=hint,
+        fix=fix,
+        related=related,
+        source_line=None if span is None else source.line(span.start.line),
+    )
 
 
 _RULES: Final = ReadingRules(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY  # noqa: TC003 (`dataclass` resolves it by its name)
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from fast_agent.cards.agent_config import HISTORIES, CardType, FileAccess, HookPoint
 from fast_agent.cards.records import CHILD_HISTORY, COMPACTION, COUNT, MCP_SERVER, REQUEST_PARAMS
@@ -572,3 +572,37 @@ def default_of(name: str, card_type: CardType) -> JsonValue:
         The default; None if the field is then unset, or the name is not a field.
     """
     return next((field.default_for(card_type) for field in FIELDS if field.name == name), None)
+
+
+_ADDRESS: Final = (
+    "it reaches an agent at an address",
+    "write `function_tools: [file.py:name]` with a function that asks it",
+)
+
+PEER_FIELDS: Final[Mapping[str, tuple[str, str]]] = {
+    "subagents": ("agents it starts automatically", "write `agents`, or a card of type `smart`"),
+    "subagent_model": ("the model of such agents", "write `model` in their cards"),
+    "harness_tools": ("tools of the program", "write `files`, `fetch` and `shell`"),
+    "save_trajectory": (
+        "it writes what happened",
+        "sessions are kept; `fast-agent session export` writes them",
+    ),
+    "lifecycle_hooks": ("functions around its life", "write `tool_hooks`"),
+    "commands": ("short names of messages", "keep such texts as skills, which `/NAME` calls"),
+    "variables": ("values for placeholders", "write the values, or `{{file:PATH}}`"),
+    **dict.fromkeys(
+        (
+            "url",
+            "transport",
+            "streaming",
+            "polling",
+            "accepted_output_modes",
+            "headers",
+            "auth",
+            "relative_card_path",
+            "request_timeout_seconds",
+        ),
+        _ADDRESS,
+    ),
+}
+"""What each field is there, and what does the same here."""

@@ -22,14 +22,12 @@ from fast_agent.cards.card_files import (
     other_entries,
     stem,
 )
-from fast_agent.cards.document import Reading, read_markdown, read_yaml
-from fast_agent.cards.fields import FIELD_NAMED
-from fast_agent.cards.peer_fields import PEER_FIELDS
+from fast_agent.cards.document import Reading, diagnostic, read_markdown, read_yaml
+from fast_agent.cards.fields import FIELD_NAMED, PEER_FIELDS
 from fast_agent.cards.records import REQUEST_PARAMS
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Related
-from fast_agent.diagnostics.render_human import diagnostic
 from fast_agent.errors import FastAgentError, TrustError, os_reason
 from fast_agent.schema.explanation import clipped
 from fast_agent.text.frozen import frozen

@@ -17,8 +17,8 @@ from fast_agent.cards.fields import (
     FIELDS_OF,
     HIGHEST_SCHEMA_VERSION,
     HISTORY_MODES,
+    PEER_FIELDS,
 )
-from fast_agent.cards.peer_fields import PEER_FIELDS
 from fast_agent.cards.records import REQUEST_PARAMS
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Fix

@@ -6,23 +6,29 @@ without the library that reads command lines; all others go through `cli.command
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from fast_agent.errors import FastAgentError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
     from types import FrameType
 
     from click import Group as _Group
 
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _STATUS_OF_SIGNALS = 128
+
+_STARTING_THRESHOLD = 50_000
+"""Values between two searches for garbage while a command starts: imports make none."""
+
+_USUAL_THRESHOLD = gc.get_threshold()[0]
 
 
 @contextmanager
@@ -105,14 +111,54 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     An interrupt ends it with status 130; SIGTERM and SIGHUP end it alike, with 143 and 129.
     """
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments is not None:
+        with ended_by_signals():
+            _run(list(arguments))
+        return
+    gc.set_threshold(_STARTING_THRESHOLD)
     try:
         with ended_by_signals():
-            _run(given)
+            _run(sys.argv[1:])
     except SystemExit as error:
-        if arguments is None and isinstance(error.code, int | None):
+        if isinstance(error.code, int | None):
             _leave(error.code or 0)
         raise
+    finally:
+        # The interpreter searches several times while it ends, a seventh of a short command.
+        gc.freeze()
+
+
+def _serve_plainly(arguments: list[str]) -> bool:
+    """Serve resources over stdio, where the arguments plainly ask for that, or return False.
+
+    A host starts this server at every launch and waits for it, so that it is begun with as few
+    imports as it can be.
+    """
+    from fast_agent.cli.resource_options import SERVE, read_plainly
+
+    values = read_plainly(SERVE, arguments)
+    if values is None or values["transport"] != "stdio":
+        return False
+    serve_resources(values)
+    return True
+
+
+def serve_resources(values: Mapping[str, object]) -> None:
+    """Serve over stdio what the values of `resources serve` name."""
+    from fast_agent.cli.resource_options import SERVER_NAME, roots_of
+    from fast_agent.resources.stdio import serve_stdio
+    from fast_agent.version import __version__
+
+    service = roots_of(values).open().service(SERVER_NAME, __version__)
+    end_start()
+    serve_stdio(service)
+
+
+def end_start() -> None:
+    """Search for garbage as usual from now on, and not among what the start of a command made."""
+    if gc.get_threshold()[0] == _STARTING_THRESHOLD:
+        gc.freeze()
+        gc.set_threshold(_USUAL_THRESHOLD)
 
 
 def _leave(status: int) -> None:
@@ -122,8 +168,6 @@ def _leave(status: int) -> None:
     with a segmentation fault after everything was done.
     """
     if "temporalio.bridge.temporal_sdk_bridge" in sys.modules:
-        from contextlib import suppress
-
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):  # closed, broken or missing
                 stream.flush()
@@ -138,11 +182,8 @@ def _run(given: list[str]) -> None:
 
         guard_streams()
     try:
-        if serves:
-            from fast_agent.cli.resources_fast import serve_plainly
-
-            if serve_plainly(given[2:]):
-                return
+        if serves and _serve_plainly(given[2:]):
+            return
         from fast_agent.cli.command_table import cli
 
         cli.main(args=given or ["--help"], prog_name="fast-agent")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Self, TextIO, cast
 import click
 
 from fast_agent.errors import FastAgentError, TrustError, UnapprovedError, os_reason
-from fast_agent.text.visible import visible_lines
+from fast_agent.text.visible import visible, visible_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
@@ -357,8 +357,6 @@ def report_left_out(text: str) -> None:
 
 
 def _printable(text: str) -> str:
-    from fast_agent.text.visible import visible
-
     return "\n".join(visible(line) for line in text.split("\n"))
 
 

@@ -11,6 +11,7 @@ from asyncio import get_running_loop
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 
+from fast_agent.cli.main import end_start
 from fast_agent.cli.output import error_stream
 from fast_agent.text.visible import visible
 
@@ -23,6 +24,8 @@ T = TypeVar("T")
 def run(work: Callable[..., Awaitable[T]], *arguments: object) -> T:
     """Run an asynchronous function to its end, as `anyio.run` does, in a loop that signals wake."""
     import anyio
+
+    end_start()
 
     async def woken() -> T:
         with _woken_by_signals():

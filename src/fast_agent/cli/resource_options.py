@@ -12,7 +12,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
-from fast_agent.config.home import CONFIG_NAMES, GUIDE_FILE, user_home, usual_skill_folders
+from fast_agent.config.home import (
+    CONFIG_NAMES,
+    GUIDE_FILE,
+    home_directory,
+    user_home,
+    usual_skill_folders,
+    working_directory,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +30,8 @@ if TYPE_CHECKING:
     from fast_agent.resources.guide.config import GuideConfig
     from fast_agent.resources.roots import ResourceRoots
     from fast_agent.resources.skill.files import NamePolicy, SkillJudge
+
+SERVER_NAME = "fast-agent-resources"
 
 Values: TypeAlias = "dict[str, str | bool | tuple[str, ...] | None]"
 
@@ -147,7 +156,6 @@ def roots_of(values: Mapping[str, object], *, with_own: bool = True) -> Resource
     if not roots.empty:
         return roots
     from fast_agent.cli.resource_options import resources_here
-    from fast_agent.config.home import user_home
 
     here = resources_here()
     roots = roots.or_those_of(".", here.guide, user_home(os.environ), with_own=with_own)
@@ -181,14 +189,12 @@ def resources_here(environ: Mapping[str, str] | None = None) -> ResourcesHere:
     Raises:
         ConfigError: The configuration is wrong, or its guide is.
     """
-    from fast_agent.config.home import home_directory, working_directory
-
     environ = os.environ if environ is None else environ
     here, home = working_directory(), home_directory(environ)
     if not _may_bring_something(here, home, environ):
         return ResourcesHere()
     from fast_agent.app import FastAgent
-    from fast_agent.cli.loading import expect_cards
+    from fast_agent.cli.card_options import expect_cards
     from fast_agent.cli.output import report_left_out
     from fast_agent.resources.guide.config import configured_guide
 

@@ -18,7 +18,7 @@ from fast_agent.cards.card_files import CARD_SUFFIXES
 from fast_agent.commands.command import Command, next_token, short
 from fast_agent.commands.table import COMMANDS, help_topics
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.config.tui import TUI, ThemeName
+from fast_agent.config.settings import TUI, ThemeName
 from fast_agent.errors import FastAgentError
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import is_subsequence

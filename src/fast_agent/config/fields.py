@@ -6,12 +6,15 @@ The loader, the environment overrides and the JSON Schema are made from `SETTING
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, get_args
 
 from fast_agent.cards.records import COMPACTION, COUNT, REQUEST_PARAMS
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import (
     GUIDE,
+    TUI,
     ForeignTools,
     LocalSettings,
     ModelLimits,
@@ -27,9 +30,8 @@ from fast_agent.config.settings import (
     TemporalSettings,
     Transport,
 )
-from fast_agent.config.trust import TRUST
-from fast_agent.config.tui import TUI
 from fast_agent.schema.kinds import (
+    SCHEMA_DIALECT,
     AnyOf,
     Entry,
     Flag,
@@ -42,10 +44,96 @@ from fast_agent.schema.kinds import (
     SecretText,
     Text,
     Whole,
+    kind_schema,
 )
+from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fast_agent.text.json_value import JsonObject, JsonValue
+
+
+def _none() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+@frozen(kw_only=True)
+class DenySettings:
+    """What no user may allow.
+
+    Args:
+        hosts: Host names, exact or `*.name`.
+        commands: Whole command lines.
+        variables: Names of variables that are never sent.
+    """
+
+    hosts: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class TrustSettings:
+    """The section `trust`.
+
+    Args:
+        own: Directories whose contents count as given.
+        hosts: Hosts that may be connected to over https, exact or `*.name`.
+        commands: Whole command lines that may be run, compared word by word.
+        variables: The host each variable may be sent to, by its name.
+        deny: What no user may allow.
+        ask: Whether a person may be asked at all.
+    """
+
+    own: tuple[Path, ...] = ()
+    hosts: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=_none, hash=False)
+    deny: DenySettings = DenySettings()
+    ask: bool = True
+
+
+NO_TRUST: Final = TrustSettings()
+"""The section of someone who has none."""
+
+_NAMES: Final = ListOf(Text())
+TRUST: Final = Record(
+    entries=(
+        Entry("own", ListOf(PathText()), "directories whose contents count as given", effects=()),
+        Entry(
+            "hosts",
+            _NAMES,
+            "hosts found sets may connect to, exact or `*.name`, over https",
+            effects=(),
+        ),
+        Entry(
+            "commands",
+            _NAMES,
+            "command lines found sets may run, compared word by word",
+            effects=(),
+        ),
+        Entry("variables", MapOf(Text()), "the host each variable may be sent to", effects=()),
+        Entry(
+            "deny",
+            Record(
+                entries=(
+                    Entry("hosts", _NAMES, "hosts that may never be allowed", effects=()),
+                    Entry(
+                        "commands", _NAMES, "command lines that may never be allowed", effects=()
+                    ),
+                    Entry("variables", _NAMES, "variables that may never be sent", effects=()),
+                ),
+                build=DenySettings,
+            ),
+            "what may never be allowed, not even by `--trust`",
+            effects=(),
+        ),
+        Entry("ask", Flag(), "whether a person may be asked; false answers no", effects=()),
+    ),
+    build=TrustSettings,
+)
+"""The section `trust`; it counts in the home and in `/etc/fast-agent/trust.yaml` only."""
 
 
 _SECONDS = Number(above=0)
@@ -500,8 +588,6 @@ def config_schema() -> JsonObject:
     Returns:
         The schema, complete in itself; secrets files have the same one.
     """
-    from fast_agent.schema.kinds import SCHEMA_DIALECT, kind_schema  # a run needs no schema
-
     described = _with_variables(kind_schema(SETTINGS))
     if not isinstance(described, Mapping):
         raise TypeError("the schema of a record is a mapping")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.text.visible import cells, glyphs, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fast_agent.diagnostics.diagnostic import CardFact, Fix, Related, Severity
-    from fast_agent.text.source import Source
+    from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic
     from fast_agent.text.span import Span
 
 
@@ -133,31 +131,6 @@ def _role(*, default: bool, tool_only: bool) -> str:
     if default:
         return "default"
     return "tool only" if tool_only else ""
-
-
-def diagnostic(
-    source: Source,
-    code: str,
-    message: str,
-    span: Span | None,
-    *,
-    hint: str | None = None,
-    fix: Fix | None = None,
-    related: tuple[Related, ...] = (),
-    severity: Severity = "error",
-) -> Diagnostic:
-    """Make a diagnostic of a file, with its source line."""
-    return Diagnostic(
-        code=code,
-        message=message,
-        path=source.path,
-        span=span,
-        severity=severity,
-        hint=hint,
-        fix=fix,
-        related=related,
-        source_line=None if span is None else source.line(span.start.line),
-    )
 
 
 _ELLIPSIS = "…"

@@ -8,7 +8,12 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from fast_agent.agents.budget import Meter
-from fast_agent.agents.delegation.child_history import StepSource, history_files, reads_of
+from fast_agent.agents.delegation.child_history import (
+    HistoryFiles,
+    StepSource,
+    history_files,
+    reads_of,
+)
 from fast_agent.agents.events import Origin
 from fast_agent.agents.history.transcript import Transcript
 from fast_agent.agents.live_agent import LlmAgent
@@ -306,8 +311,6 @@ class StepExecutor:
                 await agent.setup.render()
 
     async def _history_files(self, child: str) -> None:
-        from fast_agent.agents.delegation.child_history import HistoryFiles
-
         config = self._runtime.agent(child).config
         paths = history_files(config, self._workspace)
         source: Source = StepSource(child, HistoryFiles(paths, reads_of(config)))

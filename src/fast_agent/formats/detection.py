@@ -8,8 +8,7 @@ from itertools import pairwise
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from fast_agent.cards.fields import CARD_TYPES
-from fast_agent.cards.peer_fields import PEER_FIELDS
+from fast_agent.cards.fields import CARD_TYPES, PEER_FIELDS
 from fast_agent.config.home import FOREIGN_PLACES
 
 if TYPE_CHECKING:

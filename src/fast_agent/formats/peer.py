@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
-from fast_agent.cards.peer_fields import PEER_FIELDS
+from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF, PEER_FIELDS
 from fast_agent.diagnostics import rules
 from fast_agent.formats.draft import Draft
 

@@ -11,7 +11,14 @@ import anyio
 
 from fast_agent.errors import FastAgentError, ToolError
 from fast_agent.mcp.content import INSTRUCTIONS_LIMIT, block, one_line
-from fast_agent.mcp.listing import Listing, Page
+from fast_agent.mcp.listing import (
+    ListedPrompt,
+    ListedResource,
+    ListedTemplate,
+    ListedTool,
+    Listing,
+    Page,
+)
 from fast_agent.mcp.open_calls import OpenCalls, TotalTimeError
 from fast_agent.text.frozen import frozen
 
@@ -24,10 +31,6 @@ if TYPE_CHECKING:
     from fast_agent.mcp.client_side import ClientSide
     from fast_agent.mcp.listing import (
         Fetch,
-        ListedPrompt,
-        ListedResource,
-        ListedTemplate,
-        ListedTool,
         ToolSizes,
     )
     from fast_agent.mcp.live_session import LiveSession
@@ -547,15 +550,11 @@ class Catalog:
         return getattr(session.client.server_capabilities, capability) is not None
 
     async def _tool_page(self, cursor: str | None) -> Page[ListedTool]:
-        from fast_agent.mcp.listing import ListedTool
-
         result = await self._ask("tools/list", lambda client: client.list_tools(cursor=cursor))
         items = [ListedTool.of(tool) for tool in result.tools]
         return self._page(items, result.next_cursor, result)
 
     async def _resource_page(self, cursor: str | None) -> Page[ListedResource]:
-        from fast_agent.mcp.listing import ListedResource
-
         result = await self._ask(
             "resources/list", lambda client: client.list_resources(cursor=cursor)
         )
@@ -563,8 +562,6 @@ class Catalog:
         return self._page(items, result.next_cursor, result)
 
     async def _template_page(self, cursor: str | None) -> Page[ListedTemplate]:
-        from fast_agent.mcp.listing import ListedTemplate
-
         result = await self._ask(
             "resources/templates/list",
             lambda client: client.list_resource_templates(cursor=cursor),
@@ -573,8 +570,6 @@ class Catalog:
         return self._page(items, result.next_cursor, result)
 
     async def _prompt_page(self, cursor: str | None) -> Page[ListedPrompt]:
-        from fast_agent.mcp.listing import ListedPrompt
-
         result = await self._ask("prompts/list", lambda client: client.list_prompts(cursor=cursor))
         items = [ListedPrompt.of(prompt) for prompt in result.prompts]
         return self._page(items, result.next_cursor, result)

@@ -25,8 +25,7 @@ from fast_agent.messages.json_message import (
     read_resource,
     to_json,
 )
-from fast_agent.messages.json_shape import Node, Problem, refuse
-from fast_agent.messages.json_text import JsonTextError, parse_json
+from fast_agent.messages.json_text import JsonTextError, Node, Problem, parse_json, refuse
 from fast_agent.messages.message import Content, EmbeddedResource, Message, Role, TextContent
 from fast_agent.text.frozen import frozen
 

@@ -15,11 +15,10 @@ from fast_agent.messages.delimited_codec import (
     read_delimited_history,
     write_delimited_history,
 )
-from fast_agent.messages.history import HistoryDocument
+from fast_agent.messages.history import CallIds, HistoryDocument, order_problems
 from fast_agent.messages.json_message import json_places, read_json_history, write_json_history
-from fast_agent.messages.json_shape import Problem
+from fast_agent.messages.json_text import Problem
 from fast_agent.messages.message import AudioContent, Content, EmbeddedResource, ImageContent
-from fast_agent.messages.validity import CallIds, order_problems
 from fast_agent.text.safe_file import (
     FileLock,
     RefusedFileError,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, overload
 
 from fast_agent.messages.long_results import size_of
-from fast_agent.messages.message import NOTHING, Message
+from fast_agent.messages.message import NOTHING, Message, TextContent, ToolResult
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from fast_agent.text.json_value import JsonObject
+    from collections.abc import Iterable, Iterator
 
+    from fast_agent.messages.message import ToolCall
+    from fast_agent.text.json_value import JsonObject
 
 _BITS = 7
 _CHUNK = 1 << _BITS
@@ -175,3 +178,282 @@ class HistoryDocument:
     system: str | None = None
     messages: tuple[Message, ...] = ()
     extra: JsonObject = NOTHING
+
+
+LOST = "no result of this call was recorded"
+OPENING = Message.user("[the conversation begins with the assistant]")
+
+
+@frozen
+class OrderProblem:
+    """A message that breaks the order; `index` counts from 0."""
+
+    index: int
+    reason: str
+
+
+def check_validity(messages: Iterable[Message]) -> list[str]:
+    """Return why providers would refuse a conversation, one line per reason.
+
+    Args:
+        messages: The conversation, in order.
+
+    Returns:
+        One sentence a problem, with the index of the message; empty for a valid conversation.
+    """
+    return [f"message {problem.index} {problem.reason}" for problem in order_problems(messages)]
+
+
+def order_problems(messages: Iterable[Message]) -> list[OrderProblem]:
+    """Find what breaks the order every provider needs.
+
+    The user speaks first. Two assistant messages never follow each other; user messages may, since
+    a provider reads them as one turn. Every tool call is answered by exactly one result in the
+    message right after it, every result answers a call, and only the assistant calls.
+
+    Args:
+        messages: The conversation, in order.
+
+    Returns:
+        The problems, in order.
+    """
+    problems: list[OrderProblem] = []
+    before: Message | None = None
+    index = -1
+    for index, message in enumerate(messages):
+        reasons = [*_role_reasons(before, message), *_call_reasons(message)]
+        if before is not None:
+            reasons += _missing(before, message)
+        reasons += _stray(before, message)
+        problems += [OrderProblem(index, reason) for reason in reasons]
+        before = message
+    if before is not None:
+        problems += [
+            OrderProblem(index, f"has a tool call without a result: `{call.id}`")
+            for call in before.tool_calls
+        ]
+    return problems
+
+
+def close_open_calls(history: History, text: str) -> History:
+    """Answer the calls at the end of a history that have no result, as after a cancellation.
+
+    Args:
+        history: A history whose open calls, if any, are those of its last assistant message.
+        text: What the error results say.
+
+    Returns:
+        The history with one error result for each open call, in call order, in addition to existing
+        are there; the same history where no call is open. The cost does not depend on its length.
+    """
+    if not history:
+        return history
+    last = history[-1]
+    if last.role == "assistant":
+        if not last.tool_calls:
+            return history
+        return history.append(Message("user", tool_results=_answers(last, {}, text)))
+    asking = history[-2] if len(history) > 1 else None
+    if asking is None or not asking.tool_calls:
+        return history
+    there = {result.id: result for result in last.tool_results}
+    if all(call.id in there for call in asking.tool_calls):
+        return history
+    answered = replace(last, tool_results=_answers(asking, there, text))
+    return history.prefix(len(history) - 1).append(answered)
+
+
+def _answers(asking: Message, there: dict[str, ToolResult], text: str) -> tuple[ToolResult, ...]:
+    return tuple(
+        [
+            there.get(call.id) or ToolResult(call.id, (TextContent(text),), is_error=True)
+            for call in asking.tool_calls
+        ]
+    )
+
+
+def _role_reasons(before: Message | None, message: Message) -> list[str]:
+    if message.role == "user":
+        return ["is from the user but calls tools"] if message.tool_calls else []
+    reasons = ["is from the assistant but holds tool results"] if message.tool_results else []
+    if before is None:
+        reasons.append("is from the assistant, but the user must speak first")
+    elif before.role == "assistant":
+        reasons.append("is from the assistant, as is the one before it")
+    return reasons
+
+
+def _call_reasons(message: Message) -> list[str]:
+    ids = [call.id for call in message.tool_calls]
+    return [f"calls twice with the id `{one}`" for one in _repeated(ids)]
+
+
+def _missing(before: Message, message: Message) -> list[str]:
+    answered = {result.id for result in message.tool_results}
+    return [
+        f"has no result for the tool call `{call.id}` before it"
+        for call in before.tool_calls
+        if call.id not in answered
+    ]
+
+
+def _stray(before: Message | None, message: Message) -> list[str]:
+    asked = {call.id for call in before.tool_calls} if before else set[str]()
+    ids = [result.id for result in message.tool_results]
+    stray = [f"has a result without a call: `{one}`" for one in ids if one not in asked]
+    return stray + [f"answers the tool call `{one}` twice" for one in _repeated(ids)]
+
+
+def _repeated(ids: list[str]) -> list[str]:
+    return sorted({one for one in ids if ids.count(one) > 1}) if len(set(ids)) < len(ids) else []
+
+
+def view_of(messages: Iterable[Message]) -> History:
+    """Return `messages` as every provider accepts them."""
+    view = History()
+    for message in messages:
+        view = append_to_view(view, message)
+    return view
+
+
+def append_to_view(view: History, message: Message) -> History:
+    """Return `view` with `message` after it; the cost does not depend on the length."""
+    if message.role == "assistant":
+        return _append_assistant(view, _asking(message))
+    last = view[-1] if view else None
+    if last is None:
+        return view.append(_answering((), message))
+    if last.role == "assistant":
+        return view.append(_answering(last.tool_calls, message))
+    return _join(view, last, _answering((), message))
+
+
+def error_result(call_id: str, text: str) -> ToolResult:
+    """Make the error result of a call from one line of text."""
+    return ToolResult(call_id, (TextContent(text),), is_error=True)
+
+
+def _append_assistant(view: History, message: Message) -> History:
+    last = view[-1] if view else None
+    if last is None:
+        return view.append(OPENING).append(message)
+    if last.role == "user":
+        return view.append(message)
+    if last.tool_calls:
+        return view.append(_answering(last.tool_calls, Message("user"))).append(message)
+    return _join(view, last, message)
+
+
+def _asking(message: Message) -> Message:
+    """Return an assistant message without results and without two calls of one id."""
+    calls = {call.id: call for call in reversed(message.tool_calls)}
+    if len(calls) == len(message.tool_calls) and not message.tool_results:
+        return message
+    unique = tuple(reversed(calls.values()))
+    return replace(message, tool_calls=unique, tool_results=(), native=None)
+
+
+def _answering(calls: tuple[ToolCall, ...], message: Message) -> Message:
+    """Return a user message without calls, and with exactly one result for each of `calls`."""
+    results = message.tool_results
+    same = [result.id for result in results] == [call.id for call in calls]
+    if same and not message.tool_calls:
+        return message
+    by_id = {result.id: result for result in results}
+    answers = tuple([by_id.get(call.id) or error_result(call.id, LOST) for call in calls])
+    return replace(message, tool_calls=(), tool_results=answers, native=None)
+
+
+def _join(view: History, last: Message, message: Message) -> History:
+    joined = replace(
+        last,
+        content=last.content + message.content,
+        tool_calls=last.tool_calls + message.tool_calls,
+        channels={**last.channels, **message.channels},
+        native=None,
+        stop_reason=message.stop_reason,
+        is_template=last.is_template and message.is_template,
+    )
+    return view.prefix(len(view) - 1).append(joined)
+
+
+class CallIds:
+    """The ids of tool calls in use in a conversation.
+
+    Args:
+        below: Ids in use where this conversation branched off; they are not copied.
+    """
+
+    __slots__ = ("_below", "_own")
+
+    def __init__(self, below: CallIds | None = None) -> None:
+        self._below = below
+        self._own: set[str] = set()
+
+    def __contains__(self, call_id: str) -> bool:
+        if call_id in self._own:
+            return True
+        return self._below is not None and call_id in self._below
+
+    def __len__(self) -> int:
+        return len(self._own) + (0 if self._below is None else len(self._below))
+
+    def note(self, messages: Iterable[Message]) -> None:
+        """Record the current calls of `messages`."""
+        self._own.update(call.id for one in messages for call in one.tool_calls)
+
+    def own(self, message: Message) -> Message:
+        """Return `message` with call ids not in use, and record them.
+
+        Some models number their calls from one in every answer, or leave the id empty; a result
+        could then not be distinguished from another call's.
+        """
+        if not message.tool_calls:
+            return message
+        calls: list[ToolCall] = []
+        changed = False
+        for call in message.tool_calls:
+            call_id = call.id
+            if not call_id or call_id in self:
+                call_id = self._free_id(call_id or "call")
+                changed = True
+            self._own.add(call_id)
+            calls.append(call if call_id == call.id else replace(call, id=call_id))
+        return replace(message, tool_calls=tuple(calls), native=None) if changed else message
+
+    def own_block(self, messages: Iterable[Message]) -> Iterator[Message]:
+        """Yield the messages of another conversation, in order, with call ids not in use here.
+
+        Args:
+            messages: A stretch of a conversation in which results follow their calls.
+
+        Yields:
+            Each message; a result carries the id its call has now.
+        """
+        renamed: dict[str, str] = {}
+        for message in messages:
+            if message.tool_results and renamed:
+                results = tuple(
+                    [
+                        replace(result, id=renamed.get(result.id, result.id))
+                        for result in message.tool_results
+                    ]
+                )
+                yield replace(message, tool_results=results, native=None)
+                continue
+            owned = self.own(message)
+            if message.tool_calls:
+                pairs = zip(message.tool_calls, owned.tool_calls, strict=True)
+                renamed = {call.id: own.id for call, own in pairs if call.id != own.id}
+            yield owned
+
+    def free(self, message: Message) -> None:
+        """Release the call ids of a message that will not be added."""
+        self._own.difference_update([call.id for call in message.tool_calls])
+
+    def _free_id(self, wanted: str) -> str:
+        # Counting from the number of ids in use finds a free one at once in a long conversation.
+        number = len(self) + 1
+        while f"{wanted}_{number}" in self:
+            number += 1
+        return f"{wanted}_{number}"

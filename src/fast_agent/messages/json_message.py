@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, cast
 from fast_agent.diagnostics.rules import INVALID_MESSAGE
 from fast_agent.errors import HistoryError
 from fast_agent.messages.history import HistoryDocument
-from fast_agent.messages.json_shape import Node, Problem, refuse
-from fast_agent.messages.json_text import JsonMap, JsonTextError, parse_json, write_json
+from fast_agent.messages.json_text import (
+    JsonMap,
+    JsonTextError,
+    Node,
+    Problem,
+    parse_json,
+    refuse,
+    write_json,
+)
 from fast_agent.messages.message import (
     NO_CHANNELS,
     NOTHING,
@@ -29,7 +36,7 @@ from fast_agent.messages.message import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fast_agent.messages.json_shape import ShapeProblem
+    from fast_agent.messages.json_text import ShapeProblem
     from fast_agent.text.json_value import JsonObject, JsonValue
     from fast_agent.text.source import Source
 

@@ -145,7 +145,7 @@ class ModelFactory:
             book.finish()
 
     def _cloud(self, spec: ModelSpec, api_key: str | None, others: bool) -> Model:
-        from fast_agent.models.access import endpoint_of
+        from fast_agent.models.check import endpoint_of
         from fast_agent.models.facts import stated_facts
         from fast_agent.models.providers.provider import FEW_RETRIES, ProviderModel
 
@@ -180,7 +180,7 @@ class ModelFactory:
         return LimitedModel(model, limiter)
 
     def _local(self, spec: ModelSpec, directory: Path | None) -> Model:
-        from fast_agent.models.access import local_file
+        from fast_agent.models.check import local_file
         from fast_agent.models.local.model import LocalModel
 
         section = self._settings.local
@@ -193,7 +193,7 @@ class ModelFactory:
         )
 
     def _script(self, spec: ModelSpec, name: str, agent: str, directory: Path | None) -> Script:
-        from fast_agent.models.access import named_file
+        from fast_agent.models.check import named_file
         from fast_agent.models.offline.script_file import read_script_file
 
         path = named_file(spec, name, directory).resolve()
@@ -238,7 +238,7 @@ def _playback(spec: ModelSpec, directory: Path | None) -> Model:
     if spec.options.file is None:
         return PlaybackModel(None, spec.text)
     from fast_agent.messages.file import read_history
-    from fast_agent.models.access import named_file
+    from fast_agent.models.check import named_file
 
     path = named_file(spec, spec.options.file, directory)
     return PlaybackModel(read_history(path).messages, spec.text)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
 
     from fast_agent.config.settings import Settings
-    from fast_agent.models.access import Endpoint
+    from fast_agent.models.check import Endpoint
     from fast_agent.models.model import Usage
     from fast_agent.models.spec import ModelSpec
 
@@ -120,7 +120,7 @@ def known_window(text: str, settings: Settings, environ: Mapping[str, str]) -> i
     Raises:
         ModelError: It cannot be taken apart.
     """
-    from fast_agent.models.access import endpoint_of
+    from fast_agent.models.check import endpoint_of
     from fast_agent.models.spec import LOCAL, parse_models
 
     spec = parse_models(text, settings.model_aliases, settings.endpoints)[0]

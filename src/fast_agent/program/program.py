@@ -485,8 +485,8 @@ class Program:
         from fast_agent.agent_app import AgentApp
         from fast_agent.agents.runtime_options import RuntimeOptions as Options
         from fast_agent.runtime.runtime import BUILDERS, Runtime
-        from fast_agent.tools.functions.dependencies import as_dependencies
-        from fast_agent.workflows.builders import WORKFLOWS
+        from fast_agent.tools.tool import as_dependencies
+        from fast_agent.workflows import WORKFLOWS
 
         shared = shared_options(shell=shell, files=files, fetch=fetch)
         self._begin(notify, shared, partial_set=partial_set)

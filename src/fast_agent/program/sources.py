@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.config.home import home_directory, working_directory
-from fast_agent.config.load import load_settings
+from fast_agent.config.load import find_files, load_settings
 from fast_agent.config.settings import Settings
 from fast_agent.errors import CardError, ConfigError
 from fast_agent.registry.card_root import CardReader, read_roots
@@ -135,7 +135,6 @@ class Configuration:
     def agents_in_place(self) -> ForeignPlaces:
         """Return what reads directories of agents of other tools, such as `.claude/agents`."""
         from fast_agent.config.layer import read_layer
-        from fast_agent.config.load import find_files
         from fast_agent.formats.in_place import AgentsInPlace
 
         named = None if self._path is None else self._cwd / self._path

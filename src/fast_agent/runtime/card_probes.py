@@ -16,6 +16,7 @@ from fast_agent.diagnostics.rules import (
     FULL_WINDOW,
     INSTRUCTION_FILE,
     INSTRUCTION_SOURCE,
+    SKILL_ROOT,
     UNKNOWN_PLACEHOLDER,
     UNREADABLE_INDEX,
 )
@@ -47,7 +48,7 @@ def card_probes(
         settings: The configuration; None leaves models unchecked, whose names may be aliases.
         environ: The environment.
     """
-    from fast_agent.prompt.prompt_block import internal_text
+    from fast_agent.prompt.instruction import internal_text
 
     plain = (
         partial(history_probe, workspace=workspace),
@@ -132,9 +133,6 @@ def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
         path = os.path.join(start, name)  # noqa: PTH118  (as `AgentSkills` reads it)
         if os.path.isdir(path):  # noqa: PTH112
             continue
-        from fast_agent.diagnostics.diagnostic import Diagnostic
-        from fast_agent.diagnostics.rules import SKILL_ROOT
-
         is_file = os.path.exists(path)  # noqa: PTH110
         message = f"`{name}` {'is not a folder' if is_file else 'does not exist'}"
         # `skills: DIR` means a list of one.

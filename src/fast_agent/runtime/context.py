@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from fast_agent.agents.budget import Budget
+from fast_agent.agents.offered_tools import NullPool
 from fast_agent.errors import RunError
-from fast_agent.mcp.null_pool import NullPool
-from fast_agent.models.check import select_model
+from fast_agent.models.check import check_model_files, select_model
 from fast_agent.models.create import ModelFactory
 from fast_agent.models.model import ModelRequest
 from fast_agent.models.step_model import StepModels
@@ -16,7 +16,13 @@ from fast_agent.steps.steps import entered
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import (
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+    )
     from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
     from fast_agent.agents.agent import Agent
@@ -148,7 +154,6 @@ class RuntimeContext:
             flag=self.wanted_model(config.name),
         )
         if config.grant is not None and selection.source == "card":
-            from fast_agent.models.access import check_model_files
             from fast_agent.models.spec import parse_models
 
             for spec in parse_models(selection.text, settings.model_aliases, settings.endpoints):

@@ -22,7 +22,7 @@ from fast_agent.agents.turn_context import OpenCallMeters, TurnContext
 from fast_agent.cards.agent_config import NO_OVERRIDES
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.prompt.url_text import UrlTexts, fetch_text
-from fast_agent.runtime.blueprint import LlmBlueprint
+from fast_agent.runtime.blueprint import CardGeneration, LlmBlueprint, with_granted
 from fast_agent.runtime.context import (
     AgentSampler,
     RuntimeContext,
@@ -33,7 +33,6 @@ from fast_agent.runtime.context import (
     server_specs,
     with_gate,
 )
-from fast_agent.runtime.edition import CardGeneration, with_granted
 from fast_agent.steps.steps import NULL_STEPS
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from fast_agent.errors import ConfigError, RunError, os_reason
-from fast_agent.serve.connections import Connections, LimitedLog
+from fast_agent.serve.connections import ConnectionLimits, Connections, LimitedLog
 from fast_agent.serve.http_access import AccessPolicy
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from fast_agent.serve.connections import ConnectionLimits
     from fast_agent.serve.http_access import HttpSettings
     from fast_agent.serve.resource_server import ResourceServer
 
@@ -134,7 +133,6 @@ async def serve_http(
     import anyio
     import uvicorn
 
-    from fast_agent.serve.connections import ConnectionLimits
     from fast_agent.serve.http_protocol import HttpProtocol
 
     access = AccessPolicy(settings, listening.getsockname()[1])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fast_agent.messages.history import History
-from fast_agent.messages.validity import LOST, CallIds, append_to_view, close_open_calls
+from fast_agent.messages.history import LOST, CallIds, History, append_to_view, close_open_calls
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

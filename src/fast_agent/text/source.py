@@ -15,6 +15,7 @@ from fast_agent.text.span import Position, Span
 if TYPE_CHECKING:
     from pathlib import Path
 
+
 MAX_BYTES = 1024 * 1024
 """Largest file read as source, in bytes, unless a caller says otherwise."""
 

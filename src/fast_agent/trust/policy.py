@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.config.layer import LayerReader
-from fast_agent.config.trust import NO_TRUST, TRUST, DenySettings
+from fast_agent.config.fields import NO_TRUST, TRUST, DenySettings
+from fast_agent.config.layer import LayerReader, read_layer
 from fast_agent.errors import ConfigError
 from fast_agent.schema.reader import built
 from fast_agent.text.frozen import frozen
@@ -18,7 +18,7 @@ from fast_agent.trust.address import fits_host
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fast_agent.config.trust import TrustSettings
+    from fast_agent.config.fields import TrustSettings
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.trust.effect import Effect
 
@@ -194,8 +194,6 @@ def _digests(text: str) -> frozenset[str]:
 
 def _section(file: Path, environ: Mapping[str, str], *, key: str | None) -> TrustSettings:
     """Read a policy: a key of a file, or a whole file."""
-    from fast_agent.config.layer import read_layer
-
     problems: list[Diagnostic] = []
     layer = read_layer(file, str(file), problems)
     if layer is None:

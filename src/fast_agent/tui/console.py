@@ -27,7 +27,7 @@ from fast_agent.agents.events import (
 )
 from fast_agent.commands.command import CommandResult
 from fast_agent.commands.table import COMMANDS, is_command, named_command, run_command
-from fast_agent.config.tui import NO_TUI
+from fast_agent.config.settings import NO_TUI
 from fast_agent.errors import CardError, FastAgentError, RunError
 from fast_agent.tui.drawing.activity import Activity, one_line
 from fast_agent.tui.drawing.images import ImageRoom, Images, PixelSize
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Event
     from fast_agent.commands.command import Command
     from fast_agent.commands.controller import ConversationController
-    from fast_agent.config.tui import TuiSettings
+    from fast_agent.config.settings import TuiSettings
     from fast_agent.messages.message import Message
     from fast_agent.models.model import ContextUse
     from fast_agent.registry.reload import Reload

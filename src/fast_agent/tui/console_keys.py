@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.commands.completion import complete
+from fast_agent.commands.completion import complete, complete_from_server
 from fast_agent.errors import FastAgentError
 from fast_agent.tui.console import SIGNS
 from fast_agent.tui.console_programs import details, external_editor, transcript
@@ -81,8 +81,6 @@ class ConsoleKeys:
         controller = self._console.opened
         if controller is None or not line.startswith(("/prompts ", "/resources ")):
             return []
-        from fast_agent.commands.completion import complete_from_server
-
         found = await complete_from_server(line, controller)
         return [(one.text, one.start, one.about) for one in found]
 

@@ -26,7 +26,7 @@ from fast_agent.tui.programs import copy_command, image_command, notifies_by_mes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fast_agent.config.tui import TuiSettings
+    from fast_agent.config.settings import TuiSettings
 
 _QUESTION: Final = (
     "\x1b[>0q\x1b[?2026$p\x1b[?u\x1b]11;?\x07\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\\x1b[c"

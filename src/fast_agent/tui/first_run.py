@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.errors import FastAgentError
-from fast_agent.models.access import LOCAL_MODULES, LOCAL_REQUIREMENT, installed
-from fast_agent.models.local.weights import DEFAULT, WEIGHTS
+from fast_agent.models.check import LOCAL_MODULES, LOCAL_REQUIREMENT, installed
+from fast_agent.models.local.weights import DEFAULT, WEIGHTS, weights_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,8 +53,6 @@ async def take_local(controller: ConversationController) -> None:
 
 def is_local_ready(environ: Mapping[str, str]) -> bool:
     """Whether the small local model can answer on this machine."""
-    from fast_agent.models.local.weights import weights_path
-
     return installed(LOCAL_MODULES) and weights_path(DEFAULT, environ).is_file()
 
 

@@ -12,7 +12,7 @@ from fast_agent.commands.command import Command, CommandResult, Word, listed, sh
 from fast_agent.config.home import CONFIG_NAMES, SECRETS_NAMES, home_directory
 from fast_agent.config.load import find_files
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.config.tui import TUI, ThemeName, TuiSettings
+from fast_agent.config.settings import TUI, ThemeName, TuiSettings
 from fast_agent.errors import ConfigError, RunError, ToolError, os_reason
 from fast_agent.schema.kinds import ListOf
 from fast_agent.text.suggestion import closest, did_you_mean

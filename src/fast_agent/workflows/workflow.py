@@ -19,7 +19,7 @@ from fast_agent.cards.fields import default_of
 from fast_agent.cards.set_check import referred_names
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.message import Message, TextContent
-from fast_agent.prompt.prompt_block import attribute, escaped
+from fast_agent.prompt.instruction import attribute, escaped
 from fast_agent.runtime.blueprint import templates_of
 from fast_agent.text.frozen import frozen
 from fast_agent.workflows.workflow_turn import WorkflowTurn

@@ -12,8 +12,8 @@ from fast_agent.agents.delegation.child_history import HistoryRoute
 from fast_agent.agents.events import ChildFinished, ChildStarted, Event, TurnStarted
 from fast_agent.cards.agent_config import AgentConfig, RequestParams, UsageLimits
 from fast_agent.errors import LimitError, RunError
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.messages.validity import check_validity
 from fast_agent.models.offline.models import PassthroughModel
 from fast_agent.models.offline.script import Fail, ScriptedModel
 

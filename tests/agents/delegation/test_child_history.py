@@ -17,8 +17,8 @@ from fast_agent.agents.delegation.child_history import history_files, wanted_his
 from fast_agent.cards.agent_config import HISTORIES, AgentConfig, ChildHistory
 from fast_agent.errors import RunError
 from fast_agent.messages.file import HistoryDocument, read_history, write_history
+from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message
-from fast_agent.messages.validity import check_validity
 from fast_agent.models.offline.script import Call, Fail, Say, Together
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from fast_agent.messages.message import (
     ToolCall,
     ToolResult,
 )
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.local.answer import Answer, Chunk
 from fast_agent.models.local.engine import EngineKey, EnginePool, TemplateAbilities, default_threads
 from fast_agent.models.local.model import LocalModel, chat_messages, chat_tools

@@ -6,7 +6,7 @@ import pytest
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ModelError
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.providers.classes import ADAPTERS, connect
 
 

@@ -14,7 +14,7 @@ from tests.patience import pass_seconds, until
 from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.model import (
     ModelRequest,
     TextDelta,

@@ -13,7 +13,7 @@ from tests.models.conftest import OpenAIWire, Reply
 from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import ImageContent, Message, TextContent, ToolCall, ToolResult
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.model import Delta, ModelRequest, OutputSchema, TextDelta, ToolSpec, Usage
 from fast_agent.models.providers.provider import ProviderModel
 

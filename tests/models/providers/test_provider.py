@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tests.models.conftest import StartWire
 
     from fast_agent.config.settings import StatedFacts
-    from fast_agent.models.access import Endpoint
+    from fast_agent.models.check import Endpoint
 
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from fast_agent.cards.agent_config import RequestParams
 from fast_agent.config.settings import NO_SETTINGS
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
-from fast_agent.models.access import endpoint_of
+from fast_agent.models.check import endpoint_of
 from fast_agent.models.facts import facts_of
 from fast_agent.models.model import ModelRequest
 from fast_agent.models.providers.provider import ProviderModel

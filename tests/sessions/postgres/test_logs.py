@@ -24,7 +24,7 @@ from tests.sessions.live_world import live, world_of
 from tests.sessions.session_world import plain_turn, texts, tool_turn, write
 
 from fast_agent.errors import ConfigError, RunError, SessionError
-from fast_agent.messages.validity import check_validity
+from fast_agent.messages.history import check_validity
 from fast_agent.sessions.postgres.database import STEPS, Line
 from fast_agent.sessions.postgres.logs import PostgresLogs
 from fast_agent.sessions.store import SessionStore

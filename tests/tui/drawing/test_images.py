@@ -22,7 +22,7 @@ from fast_agent.tui.drawing.theme import Theme
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.config.tui import ImageDrawing
+    from fast_agent.config.settings import ImageDrawing
 
 CELL = PixelSize(8, 16)
 PLACED = re.compile(r"(?:\r\n)*(?:\x1b\[(\d+)A)?\x1b7(\x1b.*)\x1b8(?:\x1b\[(\d+)B)?", re.DOTALL)

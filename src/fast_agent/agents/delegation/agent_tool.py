@@ -16,8 +16,8 @@ from fast_agent.agents.output import JsonSchema
 from fast_agent.agents.runtime_options import MAX_DEPTH
 from fast_agent.agents.tool_calls import TurnCallContext
 from fast_agent.errors import FastAgentError, RunError
+from fast_agent.messages.history import error_result
 from fast_agent.messages.message import TextContent, ToolResult
-from fast_agent.messages.validity import error_result
 from fast_agent.models.model import ToolSpec
 from fast_agent.steps.steps import deadline
 from fast_agent.text.frozen import frozen

@@ -270,7 +270,6 @@ class IntoFile:
     async def __call__(self, child_calls: ChildCallBatch, messages: Sequence[Message]) -> None:
         """Merge messages into the file, under a lock between processes."""
         del child_calls
-        from anyio import CancelScope
         from anyio.to_thread import run_sync
 
         from fast_agent.messages.file import merge_into

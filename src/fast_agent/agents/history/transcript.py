@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.messages.history import History
+from fast_agent.messages.history import CallIds, History, append_to_view, view_of
 from fast_agent.messages.long_results import shortened
 from fast_agent.messages.message import Message, TextContent
-from fast_agent.messages.validity import CallIds, append_to_view, view_of
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fast_agent.acp.remembered import RestartState
-from fast_agent.cli import options, wanted
+from fast_agent.acp.remembered import PERMISSIONS_FILE, RememberedPermissions, RestartState
+from fast_agent.cli import card_options, options
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
 from fast_agent.cli.output import ErrorCollector
 from fast_agent.cli.process import show_log
@@ -74,8 +74,8 @@ class AcpCommand(DumpOptions):
 
     def _serve(self, program: FastAgent, handover: RestartState | None) -> None:
         from fast_agent.acp.opening import SessionOpening
-        from fast_agent.acp.remembered import PERMISSIONS_FILE, RememberedPermissions
         from fast_agent.acp.server import serve_stdio
+        from fast_agent.cli.main import end_start
         from fast_agent.config.home import home_directory
 
         home = home_directory(os.environ)
@@ -89,8 +89,9 @@ class AcpCommand(DumpOptions):
             files=self.files,
             fetch=self.fetch,
             trust_cards=self.trust,
-            store=None if self.no_session else cache(partial(wanted.session_store, program)),
+            store=None if self.no_session else cache(partial(card_options.session_store, program)),
         )
+        end_start()
         serve_stdio(opening, watch=self.watch, handover=handover)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fast_agent.cli import options
-from fast_agent.cli.output import standard_error, standard_output
+from fast_agent.cli.output import report_note, standard_error, standard_output
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
@@ -126,7 +126,6 @@ def login(
 def logout(server: str, *, config_path: Path | None) -> None:
     """Revoke an authorization at its server, and forget it here."""
     from fast_agent.cli import process as event_loop
-    from fast_agent.cli.output import report_note
     from fast_agent.errors import ConfigError
     from fast_agent.mcp.oauth.login import revoke
     from fast_agent.mcp.server import HttpTarget

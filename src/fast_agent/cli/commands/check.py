@@ -13,8 +13,8 @@ import click
 from fast_agent.app import FastAgent
 from fast_agent.cards.load_set import card_facts, check_set, default_choice
 from fast_agent.cli import options
-from fast_agent.cli.loading import AGENT_CARDS, TOOL_CARDS, found_cards
-from fast_agent.cli.output import hide_in_errors
+from fast_agent.cli.card_options import AGENT_CARDS, TOOL_CARDS, found_cards
+from fast_agent.cli.output import hide_in_errors, standard_error, standard_output
 from fast_agent.config.home import is_foreign_place, working_directory
 from fast_agent.config.load import CONFIG_NAMES
 from fast_agent.errors import ConfigError
@@ -240,7 +240,6 @@ def command(
 
     Exit status: 0 no errors, 1 errors, 2 invalid usage.
     """
-    from fast_agent.cli.output import standard_error, standard_output
     from fast_agent.diagnostics.render_human import render_cards, render_human, summarize
     from fast_agent.diagnostics.rules import NO_CARDS
     from fast_agent.text.visible import visible

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from fast_agent.cli import options
-from fast_agent.cli.loading import AGENT_CARDS
+from fast_agent.cli.card_options import AGENT_CARDS
 
 if TYPE_CHECKING:
     from fast_agent.formats.export import Target

@@ -32,8 +32,8 @@ def command(paths: tuple[Path, ...], check: bool) -> None:
     Exit status: 0 done, 1 a file could not be formatted, or would change, 2 wrong usage.
     """
     from fast_agent.cards.load import load_cards
+    from fast_agent.cli.card_options import AGENT_CARDS
     from fast_agent.cli.commands.check import LINKED
-    from fast_agent.cli.loading import AGENT_CARDS
     from fast_agent.cli.output import standard_error, standard_output
     from fast_agent.text.environment import VariableNames
     from fast_agent.text.safe_file import leads_away, write_atomic

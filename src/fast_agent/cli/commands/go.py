@@ -144,9 +144,6 @@ def _early_prompt(options: Mapping[str, Any]) -> Generator[EarlyPrompt | None]:
     if not _is_drawn(options):
         yield None
         return
-    import gc
-
-    gc.disable()  # until the terminal has imported what it draws with: a collection delays keys
     from fast_agent.cli.output import GuardedText
     from fast_agent.tui.input.early_prompt import EarlyPrompt
 
@@ -158,12 +155,12 @@ def _early_prompt(options: Mapping[str, Any]) -> Generator[EarlyPrompt | None]:
 
 def _is_drawn(options: Mapping[str, Any]) -> bool:
     """Whether a conversation at a terminal starts, which is drawn."""
-    from fast_agent.tui.plain_reason import may_be_set, plain_reason
-
     if os.name != "posix" or any(options[name] not in {None, False} for name in _ONE_SHOT):
         return False
     if sys.stdin is None or sys.stdout is None or not sys.stdin.isatty():
         return False
+    from fast_agent.tui.plain_reason import may_be_set, plain_reason
+
     if plain_reason(flag=options["plain"], environ=os.environ) is not None:
         return False
     return os.environ.get("FAST_AGENT_PLAIN") == "0" or not may_be_set(os.environ)

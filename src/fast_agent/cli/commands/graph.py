@@ -52,7 +52,7 @@ def command(
     """
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_graph import CardGraph, render_graph
-    from fast_agent.cli.loading import found_cards
+    from fast_agent.cli.card_options import found_cards
     from fast_agent.trust.gate import TrustOptions
 
     program = FastAgent(

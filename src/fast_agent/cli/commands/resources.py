@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from fast_agent.cli import options
-from fast_agent.cli.resource_options import ROOTS, SERVE, roots_of
+from fast_agent.cli.resource_options import ROOTS, SERVE, SERVER_NAME, roots_of
 from fast_agent.config.home import GUIDE_FILE
 from fast_agent.errors import ConfigError
 from fast_agent.text.visible import visible
@@ -183,9 +183,9 @@ def serve(**values: Any) -> None:
     http://ADDRESS:PORT/mcp; other machines can connect only if --host allows it.
     """
     if values["transport"] == "stdio":
-        from fast_agent.cli.resources_fast import serve_values
+        from fast_agent.cli.main import serve_resources
 
-        serve_values(values)
+        serve_resources(values)
     else:
         _serve_over_http(values)
 
@@ -388,7 +388,6 @@ def _serve_over_http(values: Mapping[str, object]) -> None:
     """Serve over HTTP what the values of the command name, until it is interrupted."""
     from fast_agent.cli import process as event_loop
     from fast_agent.cli.output import standard_error
-    from fast_agent.cli.resources_fast import SERVER_NAME
     from fast_agent.serve.connections import raise_descriptor_limit
     from fast_agent.serve.http import MCP_PATH, open_socket, read_token, serve_http
     from fast_agent.serve.http_access import HttpSettings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
-from fast_agent.cli import options, wanted
+from fast_agent.cli import card_options, options
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
 from fast_agent.cli.output import ErrorCollector, report_note, standard_error
 from fast_agent.cli.process import show_log
@@ -82,16 +82,12 @@ class ServeCommand(DumpOptions):
     def _serve(
         self, program: FastAgent, http: HttpSettings | None, resources: ServedResources | None
     ) -> None:
-        import gc
         from functools import partial
 
-        gc.disable()  # nothing made by imports is garbage, and looking for some takes a tenth of it
         from fast_agent.cli import process as event_loop
         from fast_agent.serve.agent_serving import ServeOptions, serve
         from fast_agent.serve.http_access import HttpSettings
 
-        gc.freeze()
-        gc.enable()
         if self.transport == "http":
             from fast_agent.serve.connections import raise_descriptor_limit
 
@@ -110,10 +106,10 @@ class ServeCommand(DumpOptions):
             shell=self.shell,
             files=self.files,
             fetch=self.fetch,
-            child_history=wanted.child_history(
+            child_history=card_options.child_history(
                 self.child_history_source, self.child_history_merge_target
             ),
-            sessions=None if self.no_session else wanted.session_store(program, waits=True),
+            sessions=None if self.no_session else card_options.session_store(program, waits=True),
             resources=resources,
         )
         ready = partial(_say, "serving at {}")

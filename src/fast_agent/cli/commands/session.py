@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fast_agent.cli import options
-from fast_agent.cli.output import standard_output
+from fast_agent.cli.output import report_left_out, report_note, standard_output
 from fast_agent.cli.session_listing import (
     render_sessions,
     render_turns,
@@ -114,8 +114,6 @@ def fork(session_id: str, at: str | None, title: str | None) -> None:
 @_ID
 def salvage(session_id: str) -> None:
     """Start a new session from the intact events of a damaged one, and print its id."""
-    from fast_agent.cli.output import report_note
-
     session, lost = session_store().salvage(session_id)
     with session:
         standard_output().line(session.id)
@@ -173,8 +171,7 @@ def session_store() -> SessionStore:
     A database that a found project names is used once that is approved.
     """
     from fast_agent.app import FastAgent
-    from fast_agent.cli.loading import expect_cards
-    from fast_agent.cli.output import report_left_out
+    from fast_agent.cli.card_options import expect_cards
     from fast_agent.config.home import home_directory
     from fast_agent.sessions.store import SessionStore
     from fast_agent.trust.gate import TrustOptions

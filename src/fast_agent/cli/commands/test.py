@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from fast_agent.cli import options
-from fast_agent.errors import os_reason
+from fast_agent.errors import TrustError, os_reason
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
@@ -85,7 +85,6 @@ def command(
         )  # fmt: skip
 
     from fast_agent.cli.output import prints_apart, standard_output
-    from fast_agent.errors import TrustError
 
     # What cards print goes where it does not mix with the report.
     with prints_apart():

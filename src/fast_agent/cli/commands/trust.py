@@ -11,12 +11,12 @@ import click
 
 from fast_agent.app import FastAgent
 from fast_agent.cli import options
+from fast_agent.cli.card_options import expect_cards
 from fast_agent.cli.card_test.testing import cards_of_tests, found_tests
-from fast_agent.cli.loading import expect_cards
-from fast_agent.cli.output import standard_error, standard_output
+from fast_agent.cli.output import report_note, standard_error, standard_output
 from fast_agent.cli.resource_options import expect_guide
 from fast_agent.config.home import CONFIG_NAMES, home_directory
-from fast_agent.errors import ConfigError
+from fast_agent.errors import ConfigError, FastAgentError
 from fast_agent.trust.earlier_approvals import EarlierApprovals
 from fast_agent.trust.gate import TrustOptions
 from fast_agent.trust.origin import address_of_root, remote_root, root_of
@@ -274,7 +274,6 @@ def command(
 
 
 def _approve(here: FoundHere, paths: Sequence[str], *, yes: bool, prose: bool) -> None:
-    from fast_agent.cli.output import report_note
     from fast_agent.trust.question import at_terminal, refusal, render_question, shown_root
 
     approvals = here.approvals
@@ -346,8 +345,6 @@ def _list(here: FoundHere) -> None:
 
 
 def _state(here: FoundHere, approvals: Approvals, approval: Approval) -> str:
-    from fast_agent.errors import FastAgentError
-
     if address_of_root(approval.root) is not None:
         return approval.answer  # listing fetches nothing
     if not Path(approval.root).is_dir():
@@ -364,7 +361,6 @@ def _state(here: FoundHere, approvals: Approvals, approval: Approval) -> str:
 
 
 def _revoke(here: FoundHere, paths: Sequence[str]) -> None:
-    from fast_agent.cli.output import report_note
     from fast_agent.text.visible import visible
 
     given = [remote_root(path) if "://" in path else here.workspace / path for path in paths]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from fast_agent.cli import wanted
+from fast_agent.cli import card_options
 from fast_agent.cli.card_options import CardOptions
 from fast_agent.cli.output import ErrorCollector, prints_apart, report_error, standard_output
 from fast_agent.cli.process import show_log
@@ -151,7 +151,7 @@ class BatchCommand(CardOptions):
         program.admission.require(self.agent)
 
     def _check_allowed(self) -> None:
-        wanted.allowing(self.allow)
+        card_options.allowing(self.allow)
         if self.allow and self._is_on_temporal:
             raise ConfigError(
                 "--allow has no effect on the workers of Temporal",
@@ -396,7 +396,7 @@ class BatchCommand(CardOptions):
             trust_cards=self.trust,
             notify=progress.note,
             steps=RuntimeFacts(store),
-            adjust=wanted.allowing(self.allow),
+            adjust=card_options.allowing(self.allow),
             partial_set=self.agent is not None,
         )
 

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fast_agent.cli import wanted
-from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
+from fast_agent.cli import card_options
+from fast_agent.cli.card_options import (
+    DumpOptions,
+    check_dump,
+    dump_agents,
+    session_store,
+    wants_dump,
+)
 from fast_agent.cli.output import ErrorCollector, prints_apart, report_note
 from fast_agent.cli.process import show_log
 from fast_agent.config.providers import split_models
@@ -98,9 +104,9 @@ class GoCommand(DumpOptions):
                 program = replace(self, no_found=True).program(faults)
             for model in self._compared[1:]:
                 with faults.kept():
-                    wanted.check_model(program, model)
+                    card_options.check_model(program, model)
             with faults.kept():
-                wanted.allowing(self.allow)
+                card_options.allowing(self.allow)
             with faults.kept():
                 self._check_results()
             shape = messages = None
@@ -241,7 +247,7 @@ class GoCommand(DumpOptions):
         from fast_agent.tui.plain_reason import plain_reason
         from fast_agent.tui.terminal import TerminalOptions, run_terminal
 
-        store = None if self.no_session else wanted.session_store(program)
+        store = None if self.no_session else card_options.session_store(program)
         session = None
         if self.resume is not None:
             if store is None:
@@ -257,7 +263,7 @@ class GoCommand(DumpOptions):
             files=self.files,
             fetch=self.fetch,
             trust_cards=self.trust,
-            child_history=wanted.child_history(
+            child_history=card_options.child_history(
                 self.child_history_source, self.child_history_merge_target
             ),
             watch=self.watch,
@@ -393,13 +399,13 @@ class GoCommand(DumpOptions):
             files=self.files,
             fetch=self.fetch,
             trust_cards=self.trust,
-            child_history=wanted.child_history(
+            child_history=card_options.child_history(
                 self.child_history_source, self.child_history_merge_target
             ),
             human=self._human(program),
             listener=listener,
             notify=progress.note,
-            adjust=wanted.allowing(self.allow),
+            adjust=card_options.allowing(self.allow),
             partial_set=self.agent is not None,
             **options,
         )
@@ -494,8 +500,6 @@ def kept(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Sess
     if not new and resume is None:
         yield None
         return
-    from fast_agent.cli.wanted import session_store
-
     store, cwd = session_store(program), program.workspace
     session = store.create(cwd=cwd) if resume is None else resumed(program, store, resume)
     with session:

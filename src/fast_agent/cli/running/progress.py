@@ -256,7 +256,7 @@ def estimate(
 
 def _price(program: FastAgent, model: str, tokens: int) -> int | None:
     """Return the price of input tokens in billionths of a US dollar; None where it is unknown."""
-    from fast_agent.models.access import endpoint_of
+    from fast_agent.models.check import endpoint_of
     from fast_agent.models.facts import ModelFacts, facts_of, stated_facts
     from fast_agent.models.model import Usage
     from fast_agent.models.spec import parse_models

@@ -117,7 +117,7 @@ def part_store(settings: Settings) -> tuple[PartStore, Cipher | None]:
 
 def tool_paths(options: CardOptions, program: FastAgent) -> list[Path]:
     """Return the files and directories whose agents become tools of the receiver."""
-    from fast_agent.cli.loading import found_cards
+    from fast_agent.cli.card_options import found_cards
 
     _, found, _ = found_cards(program, options.cards, options.card_tools)
     return [program.workspace / path for path in (*options.card_tools, *found)]
@@ -131,7 +131,7 @@ def choices_of(options: CardOptions, program: FastAgent, receiver: str | None) -
         program: The program.
         receiver: The agent that gets tools and servers; None is the default one.
     """
-    from fast_agent.cli.wanted import known_servers
+    from fast_agent.cli.card_options import known_servers
     from fast_agent.engine.edition import EditionChoices
 
     return EditionChoices(

@@ -40,7 +40,7 @@ from fast_agent.mcp.guarded_http import GuardedTransport
 from fast_agent.mcp.message_bounds import ENCODINGS, MessageBounds
 from fast_agent.mcp.oauth.authorization import Authorization, canonical, same_origin
 from fast_agent.text.frozen import frozen
-from fast_agent.trust.address import place_of_host
+from fast_agent.trust.address import place_of_host, shown_address
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -517,8 +517,6 @@ async def revoke(authorization: Authorization, spec_name: str) -> bool:
 
 
 def _shown(url: str) -> str:
-    from fast_agent.trust.address import shown_address
-
     return one_line(shown_address(url), 200)
 
 

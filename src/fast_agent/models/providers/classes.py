@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as LibraryModel
 
     from fast_agent.config.providers import Provider
-    from fast_agent.models.access import Endpoint
+    from fast_agent.models.check import Endpoint
     from fast_agent.models.model import DeltaSink
 
 THINKING_IN_TEXT: Final = frozenset({"generic", "ollama"})

@@ -14,7 +14,7 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import did_you_mean
 
 if TYPE_CHECKING:
-    from fast_agent.models.access import Endpoint
+    from fast_agent.models.check import Endpoint
 
 _HERE: Final = ("localhost", "127.0.0.1", "::1")
 _MAX_DETAIL: Final = 400

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import RequestParams
     from fast_agent.config.providers import Effort
-    from fast_agent.models.access import Endpoint
+    from fast_agent.models.check import Endpoint
     from fast_agent.models.facts import ModelFacts
     from fast_agent.models.model import Delta, DeltaSink, ModelRequest, OutputSchema, ToolSpec
 

@@ -18,7 +18,7 @@ from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
 from fast_agent.config.providers import COMPACTING
 from fast_agent.config.settings import NO_FACTS
 from fast_agent.errors import ModelError
-from fast_agent.models.access import Endpoint
+from fast_agent.models.check import Endpoint
 from fast_agent.models.facts import facts_of
 from fast_agent.models.model import AnswerWatch
 from fast_agent.models.providers.classes import ADAPTERS, connect

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import RequestParams
     from fast_agent.config.providers import Effort
-    from fast_agent.models.access import Endpoint
+    from fast_agent.models.check import Endpoint
 
 _RAW_TOP_K: Final = frozenset({"generic", "openrouter"})
 """Providers whose endpoints take `top_k` next to the fields of the OpenAI API."""

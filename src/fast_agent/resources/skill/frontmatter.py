@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from fast_agent.rpc.message import NOTHING
-from fast_agent.text.suggestion import did_you_mean
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -304,7 +304,6 @@ def _problems(
         SKILL_NAME,
         SKILL_UNKNOWN_FIELD,
     )
-    from fast_agent.text.suggestion import closest
 
     found: list[Diagnostic] = []
 

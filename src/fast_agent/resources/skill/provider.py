@@ -16,7 +16,7 @@ from fast_agent.resources.provider import Document
 from fast_agent.resources.resource import ResourceContent, is_textual, media_type
 from fast_agent.resources.session import Change
 from fast_agent.resources.skill.files import DEFAULT_OPTIONS, HEAD, SkillOptions, SkillRoot
-from fast_agent.resources.skill.listing import entries, templates
+from fast_agent.resources.skill.listing import entries, prompt_xml, templates
 from fast_agent.resources.skill.set import INDEX, MANIFEST, PROMPT, SCHEME, Skill, SkillSet, build
 from fast_agent.rpc.message import encode
 from fast_agent.text.safe_file import RefusedFileError
@@ -391,8 +391,6 @@ class SkillProvider:
         return encode({"$schema": INDEX_SCHEMA, "skills": entries})
 
     def _prompt(self, uri: Uri) -> ResourceContent:
-        from fast_agent.resources.skill.listing import prompt_xml
-
         self._look_if_due()
         return ResourceContent(uri, "application/xml", prompt_xml(self._set.skills))
 

@@ -21,7 +21,7 @@ from fast_agent.errors import SessionError, os_reason
 from fast_agent.sessions.facts import SessionSummary
 from fast_agent.sessions.log import SESSION_ID, summary_of
 from fast_agent.sessions.sqlite.log import SqliteLog, remove_files
-from fast_agent.text.safe_file import FileLock
+from fast_agent.text.safe_file import FileLock, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -302,8 +302,6 @@ class _Summaries:
             return {}
 
     def _keep(self, kept: Mapping[str, tuple[_Stamp, SessionSummary]]) -> None:
-        from fast_agent.text.safe_file import write_atomic
-
         entries = {name: (stamp, asdict(summary)) for name, (stamp, summary) in kept.items()}
         with suppress(OSError):  # without it, the next list opens the sessions again
             write_atomic(self._path, json.dumps(entries).encode())

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
-from anyio import CapacityLimiter, move_on_after
+from anyio import CapacityLimiter, EndOfStream, move_on_after
 from anyio.to_thread import run_sync
 
 from fast_agent.errors import ToolError, os_reason
@@ -141,8 +141,6 @@ async def search_files(place: Place, query: JsonObject, *, most: int) -> str:
 
 async def _output(job: str) -> tuple[bytes, bool, int]:
     """Run the search; return its output, whether it is whole, and the exit code."""
-    from anyio import EndOfStream
-
     command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(_SOURCE), job]
     group = await ProcessGroup.start(command, cwd=_SOURCE, env={}, grace_seconds=_GRACE_SECONDS)
     found, is_whole, code = bytearray(), False, 0

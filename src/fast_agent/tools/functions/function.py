@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 from fast_agent.errors import ToolError, ToolRetry
 from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.functions.dependencies import resolve
 from fast_agent.tools.result import error_result, result_of, said
-from fast_agent.tools.tool import function_tool_name
+from fast_agent.tools.tool import function_tool_name, resolve
 from fast_agent.tools.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:

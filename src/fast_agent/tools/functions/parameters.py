@@ -19,8 +19,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from fast_agent.errors import ToolError
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import closest
-from fast_agent.tools.functions.dependencies import dependency_type
-from fast_agent.tools.tool import ToolContext
+from fast_agent.tools.tool import ToolContext, dependency_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

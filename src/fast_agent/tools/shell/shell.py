@@ -19,7 +19,7 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.text.visible import visible
 from fast_agent.tools.result import error_result
-from fast_agent.tools.shell.process_group import ProcessGroup
+from fast_agent.tools.shell.process_group import ProcessGroup, make_private, warn_under_root
 from fast_agent.tools.tool import RuntimeTool
 from fast_agent.trust.policy import marked
 
@@ -127,8 +127,6 @@ class ShellTool(RuntimeTool):
             Its output and exit code; an error result when it failed, ran out of time or could not
             be started.
         """
-        from fast_agent.tools.shell.process_group import make_private, warn_under_root
-
         make_private()
         warn_under_root()
         try:

@@ -36,7 +36,13 @@ from fast_agent.resources.skill.frontmatter import is_name
 from fast_agent.resources.skill.snapshot import digest_of
 from fast_agent.resources.skill_client.entry import ACTING_FIELDS, SkillError
 from fast_agent.resources.skill_client.text import folded_line, summary
-from fast_agent.text.safe_file import RefusedFileError, confined_parts, write_confined
+from fast_agent.text.safe_file import (
+    RefusedFileError,
+    confined_parts,
+    read_confined,
+    write_atomic,
+    write_confined,
+)
 from fast_agent.tools.human import HumanRequest, ask_human
 from fast_agent.tools.result import error_result
 from fast_agent.tools.toolbox import WrappedTool, WrappedToolset
@@ -103,8 +109,6 @@ class SkillApprovals:
 
     def _read(self) -> dict[str, dict[str, str]]:
         """Read the file again: another process may have written it."""
-        from fast_agent.text.safe_file import RefusedFileError, read_confined
-
         try:
             data = read_confined(self._path.parent, self._path.name, MAX_FILE).data
         except RefusedFileError as refusal:
@@ -121,8 +125,6 @@ class SkillApprovals:
         return cast("dict[str, dict[str, str]]", value)
 
     def _write(self, known: dict[str, dict[str, str]]) -> None:
-        from fast_agent.text.safe_file import write_atomic
-
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomic(self._path, json.dumps(known, indent=2, sort_keys=True).encode() + b"\n")

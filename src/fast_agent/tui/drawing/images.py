@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from PIL.Image import Image
 
-    from fast_agent.config.tui import ImageDrawing
+    from fast_agent.config.settings import ImageDrawing
     from fast_agent.messages.message import Content
     from fast_agent.tui.drawing.theme import Theme
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 from anyio.to_thread import run_sync
 
-from fast_agent.config.tui import NO_TUI
+from fast_agent.config.settings import NO_TUI
 from fast_agent.text.visible import visible_lines
 from fast_agent.tui.drawing.rows import shown, wrap
 from fast_agent.tui.drawing.stream import LONG_PARAGRAPH, MarkdownStream
@@ -17,7 +17,7 @@ from fast_agent.tui.drawing.stream import LONG_PARAGRAPH, MarkdownStream
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fast_agent.config.tui import TuiSettings
+    from fast_agent.config.settings import TuiSettings
     from fast_agent.tui.drawing.theme import Theme
 
 FRAME_SECONDS: Final = 1 / 30

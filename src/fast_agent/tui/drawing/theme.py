@@ -9,7 +9,7 @@ from fast_agent.tui.drawing.rows import PLAIN, Style
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from fast_agent.config.tui import ThemeName
+    from fast_agent.config.settings import ThemeName
 
 _AGENT_COLORS: Final = ("36", "35", "32", "34", "33", "96", "95", "92")
 _CODE_COLORS: Final = {

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     import anyio
 
     from fast_agent.agents.events import ModelAnswered
-    from fast_agent.agents.steering import SteeringMessage
-    from fast_agent.agents.turn_context import TurnResult
-    from fast_agent.config.tui import TuiSettings
+    from fast_agent.agents.turn_context import SteeringMessage, TurnResult
+    from fast_agent.config.settings import TuiSettings
     from fast_agent.messages.message import Content
     from fast_agent.tui.drawing.activity import Activity
     from fast_agent.tui.drawing.images import Images
