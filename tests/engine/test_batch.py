@@ -272,6 +272,25 @@ def test_items_are_checked_before_anything_is_run(tmp_path: Path) -> None:
         assert not server.asked
 
 
+def test_the_input_is_not_replaced_and_a_missing_card_is_one_error(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        world = BatchWorld(tmp_path, server.url, 1)
+        (tmp_path / "link.jsonl").symlink_to("in.jsonl")
+        before = (tmp_path / "in.jsonl").read_text()
+        for target in ("in.jsonl", "link.jsonl"):
+            done = world.run("--output", target, status=1)
+            assert f"`{target}` is the input, and the results would replace it" in done.stderr
+        assert (tmp_path / "in.jsonl").read_text() == before
+        done = world.run("--agent", "notre", status=1)
+        assert "hint: did you mean `noter`?" in done.stderr, done.stderr
+        for card in tmp_path.glob("*.md"):
+            card.unlink()
+        done = world.run(status=1)
+        assert "1 error" in done.stderr
+        assert "no agent" not in done.stderr
+        assert not server.asked
+
+
 @pytest.mark.spec("BATCH-8", "BATCH-15")
 def test_csv_goes_in_and_out(tmp_path: Path) -> None:
     with ModelServer(lambda body: text_reply(body["messages"][-1]["content"].upper())) as server:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from base64 import b64decode
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import fields, replace
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +23,7 @@ from fast_agent.cli.output import ErrorCollector, prints_apart, report_error, st
 from fast_agent.cli.process import show_log
 from fast_agent.errors import ConfigError, FastAgentError
 from fast_agent.text.frozen import frozen
+from fast_agent.text.suggestion import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping
@@ -165,10 +166,18 @@ class BatchCommand(CardOptions):
                 f"`{self.target}` cannot be written: there is no directory `{directory}`",
                 hint="make it, or correct --output",
             )
+        with suppress(OSError):  # one of them is not there
+            if self.target.samefile(self.source):
+                raise ConfigError(
+                    f"`{self.target}` is the input, and the results would replace it",
+                    hint="name another file with --output",
+                )
 
     def _items(self, program: FastAgent) -> list[Item]:
         from fast_agent.engine.batch_input import Selection, read_items
 
+        if not program.load_set.cards:
+            return []  # what is wrong with the cards was said
         name = self._answering(program)
         config = program.load_set.cards[name].config
         chosen = Selection(self.offset, self.limit, self.sample, self.seed)
@@ -178,9 +187,11 @@ class BatchCommand(CardOptions):
         program.admission.require(self.agent)
         name = self.agent or program.load_set.default
         if name is None or name not in program.load_set.cards:
+            cards = program.load_set.cards
+            known = f"there are {', '.join(f'`{one}`' for one in cards)}"
             raise ConfigError(
                 f"no agent is named `{name}`" if name else "there is no agent to send items to",
-                hint=f"the agents are {', '.join(program.load_set.cards)}",
+                hint=did_you_mean(closest(name or "", cards), known),
             )
         return name
 
