@@ -10,17 +10,18 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import click
 import pytest
 from jsonschema import Draft202012Validator
 
 from fast_agent import __version__
 from fast_agent.cards.fields import CARD_TYPES, FIELDS_OF
-from fast_agent.cli.command_table import COMMANDS
+from fast_agent.cli.command_table import COMMANDS, cli
 from fast_agent.cli.commands.new import SETS
 from fast_agent.diagnostics.rulebook import rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from conftest import Ran
 
@@ -53,6 +54,28 @@ def test_explain(run: Run) -> None:
     wrong = run("explain", "FA1O1")
     assert (wrong.code, wrong.out) == (1, "")
     assert "FA1O1" in wrong.err
+
+
+def _leaves(group: click.Group, *words: str) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        assert found is not None
+        if isinstance(found, click.Group):
+            yield from _leaves(found, *words, name)
+        else:
+            yield " ".join((*words, name)), found
+
+
+@pytest.mark.spec("OUT-3")
+def test_every_command_that_prints_facts_takes_format_json() -> None:
+    facts = {"check", "diff", "graph", "list", "plan", "search", "show", "tail", "test", "version"}
+    found = {name: one for name, one in _leaves(cli) if name.split()[-1] in facts}
+    assert len(found) > 12
+    for name, command in found.items():
+        formats = [one for one in command.params if "--format" in one.opts]
+        assert formats, name
+        assert "json" in getattr(formats[0].type, "choices", ()), name
 
 
 @pytest.mark.spec("OUT-3")

@@ -46,6 +46,17 @@ def _source(project: Path) -> Path:
     return source
 
 
+def test_lists_are_json_for_programs(run: Run, source: Path) -> None:
+    found = run("skills", "search", str(source), "pdf", "--format", "json").json
+    assert found == [{"name": "pdf", "description": "Does pdf things."}]
+    assert run("skills", "list", "--format", "json").json == []
+    run("skills", "add", str(source), "pdf")
+    (listed,) = run("skills", "list", "--format", "json").json
+    assert listed["name"] == "pdf"
+    assert listed["digest"].startswith("sha256:")
+    assert listed["source"] == str(source)
+
+
 @pytest.mark.spec("SKILLS-CLI-1")
 def test_from_a_directory_and_back(run: Run, source: Path) -> None:
     found = run("skills", "search", str(source), "PDF").out

@@ -17,7 +17,7 @@ from tests.patience import wait_until
 
 
 def _listed(world: BatchWorld, *words: str) -> list[dict[str, Any]]:
-    return json.loads(run_command(world, "runs", "list", "--json", *words).stdout)
+    return json.loads(run_command(world, "runs", "list", "--format", "json", *words).stdout)
 
 
 @pytest.mark.spec("RUNS-1", "RUNS-2")

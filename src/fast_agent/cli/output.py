@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 import os
 import sys
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -230,6 +231,10 @@ class Output:
         """
         redact = sys.stderr.redact if isinstance(sys.stderr, GuardedText) else None
         self.write((redact or _redact_by_environment)(text))
+
+    def write_json(self, value: object) -> None:
+        """Write facts as JSON; its ASCII keeps what a terminal would act on out of it."""
+        self.write_facts(json.dumps(value, indent=2) + "\n")
 
     def write_bytes(self, data: bytes) -> None:
         """Write bytes: as they are, or shown as text on a terminal."""

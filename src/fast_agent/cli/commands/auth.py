@@ -41,12 +41,9 @@ def command(ctx: click.Context) -> None:
 @options.output_format("json")
 def list_authorizations(output: str = "human") -> None:
     """List the servers that this program is authorized at."""
-    import json
-
     known = _authorizations().all()
     if output == "json":
-        facts = [_facts(one) for one in known]
-        standard_output().write_facts(json.dumps(facts, indent=2) + "\n")
+        standard_output().write_json([_facts(one) for one in known])
         return
     for one in known:
         scope = f", {one.scope}" if one.scope else ""

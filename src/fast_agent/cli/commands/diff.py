@@ -119,7 +119,7 @@ def command(
     changes = list(compare(before, after))
     out = standard_output()
     if output == "json":
-        out.write_facts(json.dumps(diff_json(before, after, changes), indent=2) + "\n")
+        out.write_json(diff_json(before, after, changes))
     elif output == "svg":
         if before.kind != "cards":
             raise click.UsageError("--format svg draws card sets only")

@@ -129,9 +129,7 @@ def list_models(output: str = "human") -> None:
 
     facts = model_facts(working_directory(), os.environ)
     if output == "json":
-        import json
-
-        standard_output().write_facts(json.dumps(facts, indent=2) + "\n")
+        standard_output().write_json(facts)
     else:
         standard_output().write(render_models(facts))
 

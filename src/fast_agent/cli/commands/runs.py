@@ -42,7 +42,10 @@ _ENGINE: Final = options.together(
     options.CONFIG_PATH,
 )
 
-_JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of lines.")
+_FORMAT: Final = options.together(
+    options.output_format("json", help_text="The output format."),
+    click.option("--json", "as_json", is_flag=True, help="The same as `--format json`."),
+)
 
 
 @click.group(invoke_without_command=True)
@@ -68,12 +71,13 @@ def command(ctx: click.Context) -> None:
 )
 @click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True,
               help="Most runs.")  # fmt: skip
-@_JSON
+@_FORMAT
 @_ENGINE
 def list_runs(
     name: str = "",
     states: tuple[RunState, ...] = (),
     limit: int = 100,
+    output: str = "human",
     as_json: bool = False,
     **carrier: Any,
 ) -> None:
@@ -86,8 +90,8 @@ def list_runs(
             return [facts async for facts in runs.runs(wanted)]
 
     listed = _wait(found())
-    if as_json:
-        _print_json([run_json(facts) for facts in listed])
+    if as_json or output == "json":
+        standard_output().write_json([run_json(facts) for facts in listed])
     else:
         standard_output().write_facts(render_runs(listed))
 
@@ -95,9 +99,9 @@ def list_runs(
 @command.command()
 @_RUN
 @click.option("--trace", is_flag=True, help="Draw when each step ran.")
-@_JSON
+@_FORMAT
 @_ENGINE
-def show(run_id: str, trace: bool, as_json: bool, **carrier: Any) -> None:
+def show(run_id: str, trace: bool, output: str, as_json: bool, **carrier: Any) -> None:
     """Show a run and its steps."""
 
     async def found() -> tuple[RunFacts, list[StepFacts]]:
@@ -106,8 +110,9 @@ def show(run_id: str, trace: bool, as_json: bool, **carrier: Any) -> None:
             return facts, list(await runs.steps(facts.id))
 
     facts, steps = _wait(found())
-    if as_json:
-        _print_json({**run_json(facts), "steps": [step_json(step) for step in steps]})
+    if as_json or output == "json":
+        whole = {**run_json(facts), "steps": [step_json(step) for step in steps]}
+        standard_output().write_json(whole)
         return
     render = render_trace if trace else render_run
     standard_output().write_facts(render(facts, steps))
@@ -115,11 +120,12 @@ def show(run_id: str, trace: bool, as_json: bool, **carrier: Any) -> None:
 
 @command.command()
 @_RUN
-@_JSON
+@_FORMAT
 @_ENGINE
-def tail(run_id: str, as_json: bool, **carrier: Any) -> None:
-    """Print the steps of a run as they happen, until it ends."""
+def tail(run_id: str, output: str, as_json: bool, **carrier: Any) -> None:
+    """Print the steps of a run as they happen, until it ends; as JSON, one object a line."""
     out = standard_output()
+    as_json = as_json or output == "json"
 
     async def follow() -> None:
         async with _carried(**carrier) as runs:
@@ -283,10 +289,6 @@ def _wait(work: Coroutine[object, object, T]) -> T:
         return await work
 
     return event_loop.run(run)
-
-
-def _print_json(value: object) -> None:
-    standard_output().write_facts(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 _LONGEST: Final = 60

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _PROJECT = Path(".agents/skills")
 _USER = click.option("--user", is_flag=True, help="In your home, for all projects.")
+_FORMAT = options.output_format("json", help_text="The output format.")
 _FORCE = click.option("--force", is_flag=True, help="Replace what is there.")
 
 
@@ -32,7 +33,8 @@ def command() -> None:
 @command.command("search")
 @click.argument("source", type=options.PATH)
 @click.argument("words", nargs=-1)
-def search(source: Path, words: tuple[str, ...]) -> None:
+@_FORMAT
+def search(source: Path, words: tuple[str, ...], output: str) -> None:
     """List the skills of SOURCE, a directory or a Git checkout, that have all WORDS in them."""
     from fast_agent.cli.output import report_note, standard_output
     from fast_agent.errors import ResourceError
@@ -43,6 +45,10 @@ def search(source: Path, words: tuple[str, ...]) -> None:
         raise ResourceError(f"`{source}` is not a directory")
     found = {name: describe(folder) for name, folder in sorted(skills_below(source).items())}
     fitting = [name for name, about in found.items() if _has_all(f"{name} {about}", words)]
+    if output == "json":
+        facts = [{"name": name, "description": found[name]} for name in fitting]
+        standard_output().write_json(facts)
+        return
     for name in fitting:
         standard_output().line(f"{name}  {visible(found[name])}")
     if not fitting:
@@ -55,12 +61,20 @@ def _has_all(text: str, words: Iterable[str]) -> bool:
 
 @command.command("list")
 @_USER
-def list_installed(user: bool) -> None:
+@_FORMAT
+def list_installed(user: bool, output: str) -> None:
     """List the skills that were added, and where each is from."""
     from fast_agent.cli.output import report_note, standard_output
 
     folder = _folder(user)
     installed = folder.installed()
+    if output == "json":
+        facts = [
+            {"name": name, "source": one.source, "digest": one.digest}
+            for name, one in sorted(installed.items())
+        ]
+        standard_output().write_json(facts)
+        return
     for name, one in sorted(installed.items()):
         standard_output().line(f"{name}  {one.source}  {one.digest}")
     if not installed:
