@@ -24,8 +24,8 @@ from fast_agent.tools.tool import ToolContext
 
 async def main():
     if sys.argv[1] == "open":
-        from fast_agent.tools.shell import process_group
-        process_group.make_private = lambda: None
+        from fast_agent.tools.shell import shell
+        shell.make_private = lambda: None
     tool = shell_tool(AgentConfig(name="a", shell=True), Path.cwd(), dict(os.environ))
     context = ToolContext(agent_name="a", turn_id="t", call_id="c", correlation_id="r")
     command = "cat /proc/$PPID/environ; head -c 1 /proc/$PPID/mem; env; cat /proc/self/environ"
