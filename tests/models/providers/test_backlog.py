@@ -185,6 +185,12 @@ class Source(httpx2.AsyncByteStream):
         self.is_closed = True
 
 
+async def _first(stream: JoinedStream) -> AsyncIterator[bytes]:
+    async for part in stream:
+        yield part
+        break
+
+
 async def read(stream: JoinedStream, parts: list[bytes]) -> None:
     async for part in stream:
         parts.append(part)  # noqa: PERF401 (what came before an error is there)
@@ -243,6 +249,32 @@ def test_an_endless_answer_is_not_read_ahead_without_bound() -> None:
             assert source.given * 100_000 <= size + 1_200_000
             await asyncio.sleep(0.001)
         assert size == 10_000_000
+
+    asyncio.run(main())
+
+
+def test_with_many_open_streams_each_is_read_seldom_and_what_is_there_at_once() -> None:
+    class Pieces(Source):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for part in self._parts:
+                await asyncio.sleep(0)  # as one that comes over a network
+                yield part
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        others = [JoinedStream(Source([chat(content="a")], waits=True)) for _ in range(40)]
+        for one in others:
+            assert [part async for part in _first(one)]
+        parts: list[bytes] = []
+        start = loop.time()
+        await read(JoinedStream(Pieces([chat(content="a")] * 4)), parts)
+        assert loop.time() - start >= 3 * 40 * 0.001
+        assert len(parts) == 4
+        # Those that were read from the system together are not waited for one by one.
+        await asyncio.wait_for(read(JoinedStream(Source([chat(content="Z")] * 2000)), parts), 30)
+        assert b"".join(parts[4:]).count(b"Z") == 2000
+        for one in others:
+            await one.aclose()
 
     asyncio.run(main())
 
