@@ -251,6 +251,22 @@ def web(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.spec("MODEL-13")
+def test_weights_of_the_web_have_a_name_and_are_what_they_were(
+    environ: dict[str, str], web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = replace(TINY, requirement="", member="", address=f"{web}/x.gguf")
+    monkeypatch.setattr(pull_module, "WEIGHTS", {"tiny": known})
+    first = pull("tiny", environ)
+    assert first.path.read_bytes() == DATA
+    assert pull("tiny", environ) == replace(first, already=True)
+    first.path.unlink()
+    other = replace(known, sha256=hashlib.sha256(b"GGUF of others").hexdigest())
+    monkeypatch.setattr(pull_module, "WEIGHTS", {"tiny": other})
+    with pytest.raises(ModelError, match="have the digest"):
+        pull("tiny", environ)
+    assert kept(environ) == []
+
+
 def test_a_url_needs_its_digest(environ: dict[str, str], web: str) -> None:
     with pytest.raises(ModelError, match="need their SHA-256"):
         pull(f"{web}/x.gguf", environ)

