@@ -43,7 +43,10 @@ from fast_agent.sessions.message_text import (
     store_result,
     usual_message,
 )
+from fast_agent.sessions.session import Interrupted
 from fast_agent.sessions.state import INTERRUPTED, LOST, SessionState
+from fast_agent.sessions.store import SessionStore
+from fast_agent.steps.steps import NullSteps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +77,33 @@ def test_a_message_told_again_takes_the_place_of_the_first(tmp_path: Path) -> No
         write(session, list(again))
         history = session.history("ann")
     assert list(texts(history)) == ["hooked", "1 2", "<changed>", "<too>", "done"]
+
+
+class Carrier(NullSteps):
+    """What kept the steps of a turn, as the process was killed."""
+
+    interrupted = Interrupted("a", "ann", Message.user("hi"), 1)
+
+    def take_up(self) -> None:
+        """Continue."""
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_only_a_turn_that_had_not_ended_was_interrupted(tmp_path: Path, ended: bool) -> None:
+    turn = plain_turn("a", "hi", "yes")
+    with store_in(tmp_path).create() as session:
+        write(session, turn if ended else turn[:-1])
+        place = session.id
+    store = SessionStore(tmp_path, steps=lambda _: Carrier())
+    with store.open(place) as session:
+        # Else it was killed while the steps of a turn that had ended were deleted.
+        assert session.interrupted == (None if ended else Carrier.interrupted)
+        if not ended:
+            assert session.take_up() == Carrier.interrupted
+            assert session.history("ann") == []
 
 
 def test_a_turn_that_was_told_to_end_twice_is_there_once(tmp_path: Path) -> None:
