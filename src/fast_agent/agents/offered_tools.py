@@ -1,6 +1,7 @@
 """Offered tools: everything an instance can call, with hooks around each.
 
-The MCP servers of a card are opened together when a turn first needs them.
+The MCP servers of a card are opened together when a turn first needs them. A runtime without
+servers has a `NullPool`, which imports nothing of the protocol.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The context of a turn: what started it gives, what turns of an agent share, and the outcome."""
+"""The context of a turn: what started it gives, what turns of an agent share, and the outcome.
+
+`Steering` holds the messages that a user sends into a turn.
+"""
 
 from __future__ import annotations
 

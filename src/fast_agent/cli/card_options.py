@@ -1,4 +1,7 @@
-"""CardOptions: options shared by `go`, `serve` and `acp`, and how they load cards."""
+"""CardOptions: options shared by `go`, `serve` and `acp`, and how they load cards.
+
+Servers, models, histories and stores that options name are checked and found here as well.
+"""
 
 from __future__ import annotations
 

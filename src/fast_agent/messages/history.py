@@ -1,4 +1,7 @@
-"""History: an immutable sequence of messages whose versions share what they have in common."""
+"""History: an immutable sequence of messages whose versions share what they have in common.
+
+What makes one valid for a model is checked and repaired here too: every call has its result.
+"""
 
 from __future__ import annotations
 

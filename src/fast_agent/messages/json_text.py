@@ -1,4 +1,7 @@
-"""Strict JSON: duplicate keys and numbers JSON does not have are refused, and all has a place."""
+"""Strict JSON: duplicate keys and numbers JSON does not have are refused, and all has a place.
+
+A `Node` walks a value whose shape is expected, and names the place of what is wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Which model an agent is to use, and every problem with it before a turn, with its place."""
+"""Which model an agent is to use, and every problem with it before a turn, with its place.
+
+That its key, package, address or weights are missing is a problem too.
+"""
 
 from __future__ import annotations
 

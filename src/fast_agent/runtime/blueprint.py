@@ -1,4 +1,7 @@
-"""Blueprint: a card made ready once, so that instances of it cost little."""
+"""Blueprint: a card made ready once, so that instances of it cost little.
+
+A `CardGeneration` is a set of cards with its blueprints; a turn ends with the one it began with.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Tools: the protocol, their names as models see them, and the arguments of a call, checked.
 
-A tool that changes files can say in advance what it would change: a `FileChange`.
+A tool that changes files can say in advance what it would change: a `FileChange`. A function tool
+may ask the program for values: `Deps`.
 """
 
 from __future__ import annotations
