@@ -89,6 +89,17 @@ def test_an_explicit_file_must_be_there(place: Place) -> None:
     assert "no such file" in problem.message
 
 
+def test_a_card_that_is_named_as_a_configuration_says_which_option_loads_it(place: Place) -> None:
+    from fast_agent.errors import ConfigError
+
+    (place.cwd / "ann.md").write_text("---\ntype: agent\n---\nHelp.\n")
+    with pytest.raises(ConfigError) as caught:
+        place.load(Path("ann.md"))
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "FA301"
+    assert problem.hint == "load a card with `--card`"
+
+
 def test_a_file_of_another_encoding_says_so(place: Place) -> None:
     (place.cwd / "fastagent.config.yaml").write_bytes("default_model: é".encode("latin-1"))
     problem = place.problem()

@@ -351,6 +351,11 @@ def read_layer(
     try:
         document = parse_yaml(source.text)
     except YamlError as error:
+        if path.suffix.lower() == ".md":  # a card, where `-c` was taken for `--card`
+            message = "the configuration cannot be read: it is a Markdown file"
+            hint = "load a card with `--card`"
+            problems.append(Place(shown, None).problem(UNREADABLE_CONFIG, message, hint))
+            return None
         problems.extend(_yaml_problem(item, source, secret=secret) for item in error.problems)
         return None
     return FileLayer(source, document, path.parent, secret)
