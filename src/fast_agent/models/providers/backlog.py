@@ -3,8 +3,8 @@
 A library takes 0.15 to 0.35 ms of a processor for each event of a stream, however short its text.
 Where more streams are open than a processor can read so, events wait in the buffers of the system.
 Read one by one, they would come ever later; joined, they are read in the time of one. The more
-streams are open, the longer each leaves what comes to the system before it is read again. A single
-stream passes unchanged.
+streams are open, the longer each leaves what comes to the system before it is read again; a single
+one that keeps up passes unchanged, at most 1.2 ms later.
 """
 
 from __future__ import annotations
