@@ -49,7 +49,6 @@ LATER: Final = tuple(
         "mcp.guarded_http",
         "mcp.message_bounds",
         "mcp.oauth",
-        "messages.long_results",
         "models.facts",
         "models.fallback",
         "models.rate_limits",

@@ -20,7 +20,7 @@ from fast_agent.agents.runtime_options import numbered
 from fast_agent.agents.turn_context import TurnSetup
 from fast_agent.cards.agent_config import AgentConfig, RequestParams
 from fast_agent.errors import ContextError, FastAgentError
-from fast_agent.messages.long_results import RESULTS
+from fast_agent.messages.history import RESULTS
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.model import ModelResponse, Usage
 from fast_agent.runtime.blueprint import result_limits

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from fast_agent.agents.events import Event, TextStreamed, TurnFinished, TurnStarted
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message, TextContent, ToolCall
-from fast_agent.models.offline.models import PassthroughModel
+from fast_agent.models.offline import PassthroughModel
 from fast_agent.trust.grant import Grant
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from fast_agent.agents.events import Steered
 from fast_agent.agents.turn_context import TOP, Steering
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.models.offline.script import Call
+from fast_agent.models.script import Call
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:

@@ -17,14 +17,14 @@ from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import FastAgentError
 from fast_agent.messages.history import check_validity
 from fast_agent.models.model import Usage
-from fast_agent.models.offline.script import Call, Say, Together
+from fast_agent.models.script import Call, Say, Together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.models.model import ModelRequest
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,7 @@ from fast_agent.agents.events import Event, Warned
 from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError, RunError, ToolError
 from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
-from fast_agent.models.offline.models import PassthroughModel
+from fast_agent.models.offline import PassthroughModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

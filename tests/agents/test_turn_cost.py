@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pytest
 
 from fast_agent.messages.message import Message
-from fast_agent.models.offline.models import PassthroughModel
+from fast_agent.models.offline import PassthroughModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

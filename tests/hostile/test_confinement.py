@@ -13,7 +13,7 @@ from fast_agent.app import FastAgent
 from fast_agent.errors import TrustError
 from fast_agent.mcp.guarded_http import judged
 from fast_agent.mcp.web_page import fetch_card
-from fast_agent.prompt.url_text import fetch_text
+from fast_agent.prompt.instruction import fetch_text
 from fast_agent.serve.agent_server import AdminTools
 from fast_agent.trust.approvals import Approvals
 from fast_agent.trust.effect import Effect, Holder

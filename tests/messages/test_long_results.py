@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.messages.history import History
-from fast_agent.messages.long_results import (
+from fast_agent.messages.history import (
     RESULTS,
+    History,
     ResultLimits,
     shortened,
     size_of,

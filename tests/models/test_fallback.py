@@ -15,7 +15,7 @@ from fast_agent.models.check import check_model, select_model
 from fast_agent.models.create import create_model
 from fast_agent.models.fallback import FallbackModel
 from fast_agent.models.model import Skipping, TextDelta, ThinkingDelta
-from fast_agent.models.offline.script import Fail, Say, Script, ScriptedModel, as_steps
+from fast_agent.models.script import Fail, Say, Script, ScriptedModel, as_steps
 from fast_agent.models.spec import parse_models
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 
 from fast_agent.diagnostics.rulebook import rules
 from fast_agent.errors import ModelError
-from fast_agent.models.offline.script_file import read_script_file
+from fast_agent.models.script_file import read_script_file
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.yaml_document import parse_yaml
 

@@ -15,10 +15,10 @@ from fast_agent.prompt.instruction import (
     Instruction,
     InstructionContext,
     ServerInstructions,
+    UrlTexts,
     host_platform,
     python_version,
 )
-from fast_agent.prompt.url_text import UrlTexts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from fast_agent.errors import ResourceError
-from fast_agent.prompt.url_text import UrlTexts, fetch_text, is_web_address
+from fast_agent.prompt.instruction import UrlTexts, fetch_text, is_web_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_to_wire
 from fast_agent.messages.message import Message
 from fast_agent.models.model import ModelRequest, TextDelta, ThinkingDelta
-from fast_agent.models.offline.models import PassthroughModel
-from fast_agent.models.offline.script import Say, ScriptedModel
+from fast_agent.models.offline import PassthroughModel
+from fast_agent.models.script import Say, ScriptedModel
 from fast_agent.models.step_model import StepModel, UnaskedModel
 from fast_agent.recording.cassette import CassetteWriter, Entry, Failure, Recorder, read_cassette
 from fast_agent.recording.replayer import Replayer, difference

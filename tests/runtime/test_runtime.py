@@ -28,7 +28,7 @@ from fast_agent.config.settings import (
 )
 from fast_agent.errors import CardError, HistoryError, LimitError, ModelError, RunError, ToolError
 from fast_agent.messages.message import Message
-from fast_agent.models.offline.models import PassthroughModel
+from fast_agent.models.offline import PassthroughModel
 from fast_agent.runtime.runtime import Runtime
 from fast_agent.steps.steps import NullSteps
 from fast_agent.tools.human import HumanAnswer, HumanRequest

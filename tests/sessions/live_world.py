@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.workflows.scripted_world import World
 
 from fast_agent.cards.agent_config import AgentConfig
-from fast_agent.models.offline.script import Call, Together
+from fast_agent.models.script import Call, Together
 
 if TYPE_CHECKING:
     from fast_agent.models.model import ModelRequest

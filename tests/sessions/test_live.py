@@ -19,7 +19,7 @@ from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.errors import RunError, SessionError
 from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message
-from fast_agent.models.offline.script import Fail
+from fast_agent.models.script import Fail
 from fast_agent.sessions.event import HistoryCompacted
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tests.workflows.scripted_world import World, agent
 from fast_agent.agents.events import TurnFinished
 from fast_agent.errors import FastAgentError, SessionError
 from fast_agent.messages.history import check_validity
-from fast_agent.models.offline.script import Call
+from fast_agent.models.script import Call
 
 if TYPE_CHECKING:
     from pathlib import Path

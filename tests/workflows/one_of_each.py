@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from tests.workflows.scripted_world import agent, card
 
-from fast_agent.models.offline.script import Call
+from fast_agent.models.script import Call
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.models.model import ModelRequest
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
 
 KID_FIRST = ("kid", "pal")
 PLACES: dict[str, AgentConfig] = {

@@ -14,7 +14,7 @@ from fast_agent.cards.agent_config import AgentConfig, CardType
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.config.settings import Settings
-from fast_agent.models.offline.script import Script, ScriptedModel, as_steps
+from fast_agent.models.script import Script, ScriptedModel, as_steps
 from fast_agent.runtime.runtime import BUILDERS, Runtime
 from fast_agent.workflows import WORKFLOWS
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Event
     from fast_agent.messages.message import Message
     from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse, ToolSpec
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
     from fast_agent.runtime.blueprint import Blueprint, Builder
     from fast_agent.runtime.context import RuntimeContext
     from fast_agent.text.json_value import JsonObject

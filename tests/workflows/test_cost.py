@@ -19,7 +19,7 @@ from fast_agent.cards.agent_config import AgentConfig, McpConnect, RequestParams
 from fast_agent.cards.card import Card
 from fast_agent.config.settings import McpSettings, ServerSettings, Settings
 from fast_agent.errors import FastAgentError
-from fast_agent.models.offline.script import Call, Say, Together
+from fast_agent.models.script import Call, Say, Together
 from fast_agent.workflows.cost import NOTHING, Bound, Cost, CostPlan
 from fast_agent.workflows.plan import MAX_TASKS
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fast_agent.models.model import ModelRequest
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
 
 NOWHERE = Path("/nowhere")
 

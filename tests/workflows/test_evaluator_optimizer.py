@@ -15,7 +15,7 @@ from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import ImageContent, Message, TextContent
-from fast_agent.models.offline.script import Delay, Fail, Say
+from fast_agent.models.script import Delay, Fail, Say
 from fast_agent.workflows.evaluator_optimizer import (
     GRADES,
     MAX_AREAS,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
     from fast_agent.workflows.evaluator_optimizer import Grade
 
 

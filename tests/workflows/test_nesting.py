@@ -18,7 +18,7 @@ from fast_agent import FastAgent
 from fast_agent.cards.fields import CARD_TYPES
 from fast_agent.errors import CardError, FastAgentError
 from fast_agent.messages.history import check_validity
-from fast_agent.models.offline.script import Call, Fail
+from fast_agent.models.script import Call, Fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import CardType
     from fast_agent.models.model import ModelRequest
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
     from fast_agent.runtime.runtime import Runtime
 
 TYPES = tuple(one for one in CARD_TYPES if one != "smart")

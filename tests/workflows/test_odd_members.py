@@ -15,10 +15,10 @@ from tests.workflows.scripted_world import World, agent
 
 from fast_agent.errors import FastAgentError
 from fast_agent.messages.history import check_validity
-from fast_agent.models.offline.script import Call, Fail, Say
+from fast_agent.models.script import Call, Fail, Say
 
 if TYPE_CHECKING:
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
     from fast_agent.text.json_value import JsonObject
 
 pytestmark = pytest.mark.anyio

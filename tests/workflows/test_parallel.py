@@ -13,7 +13,7 @@ from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import LimitError, RunError
 from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import ImageContent, Message, TextContent
-from fast_agent.models.offline.script import Fail, Say
+from fast_agent.models.script import Fail, Say
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig

@@ -15,7 +15,7 @@ from tests.workflows.scripted_world import World, agents, card
 from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import FastAgentError, LimitError, ModelError
 from fast_agent.messages.history import check_validity
-from fast_agent.models.offline.script import Fail, Say
+from fast_agent.models.script import Fail, Say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.cards.agent_config import AgentConfig, HistoryTarget
     from fast_agent.models.model import ModelRequest
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
     from fast_agent.runtime.runtime import Runtime
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.config.settings import McpSettings, ServerSettings, Settings
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message
-from fast_agent.models.offline.script import Call, Fail, Together
+from fast_agent.models.script import Call, Fail, Together
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from fast_agent.config.settings import Settings
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message
-from fast_agent.models.offline.script import Call, Fail
+from fast_agent.models.script import Call, Fail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Event
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.models.model import ModelRequest
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
 
 pytestmark = pytest.mark.anyio
 

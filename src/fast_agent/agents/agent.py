@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, overload
 
-from fast_agent.agents.output import shape_of
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 
@@ -124,6 +123,8 @@ class Agent(Protocol):
             RunError: The shape is unusable, or the second answer was wrong too.
             FastAgentError: The turn could not be finished.
         """
+        from fast_agent.agents.output import shape_of
+
         output = cast("OutputShape", shape_of(shape))
         result = await self.generate(message, output=output)
         if result.stop_reason == "maxIterations":

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     )
     from fast_agent.cards.agent_config import AgentConfig, UsageLimits
     from fast_agent.cards.grant import CardGrant
-    from fast_agent.messages.history import History
-    from fast_agent.messages.long_results import ResultLimits
+    from fast_agent.messages.history import History, ResultLimits
     from fast_agent.messages.message import Content, ToolResult
     from fast_agent.models.model import ToolSpec, Usage
     from fast_agent.resources.skill_client.entry import SkillCall

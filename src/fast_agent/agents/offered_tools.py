@@ -13,8 +13,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, Self, cast
 
 from fast_agent.errors import RunError, ToolError
+from fast_agent.messages.history import RESULTS, text_of_result
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
-from fast_agent.messages.long_results import RESULTS, text_of_result
 from fast_agent.messages.message import Message, TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.prompt.instruction import ServerInstructions

@@ -15,7 +15,6 @@ from fast_agent.cards.agent_config import NO_OVERRIDES, NO_PARAMS, RequestParams
 from fast_agent.prompt.instruction import host_platform, python_version
 from fast_agent.steps.steps import NULL_STEPS, here
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.allowed_calls import NOTHING_ALLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -106,7 +105,7 @@ class RuntimeOptions:
         permission: Who is asked before commands and files of the person are touched; None where
             only the calls that cards mark are asked about, by way of the person.
         allowed: Calls that the person is not asked about, as they were allowed in advance; a
-            `permission` does not regard them.
+            `permission` does not regard them. None allows none.
         extra_servers: Servers that agents a user can talk to have in addition to their cards' own.
         barred: Names the agents that do not get them, as found ones do not before a person allowed
             it; None bars none.
@@ -151,7 +150,7 @@ class RuntimeOptions:
     steps: Steps = NULL_STEPS
     tool_transform: ToolTransform | None = field(default=None, repr=False)
     permission: Permission | None = field(default=None, repr=False)
-    allowed: AllowedCalls = NOTHING_ALLOWED
+    allowed: AllowedCalls | None = None
     extra_servers: tuple[str, ...] = ()
     barred: Callable[[], Container[str]] | None = field(default=None, repr=False)
     platform: str = ""

@@ -28,10 +28,9 @@ from fast_agent.agents.events import (
     TextStreamed,
     ThinkingStreamed,
 )
-from fast_agent.agents.output import correction
 from fast_agent.agents.tool_calls import ChildCallBatch, ToolCalls
 from fast_agent.agents.turn_context import MAX_WITHOUT_TOOLS
-from fast_agent.config.bounds import FULL_START_SHARE, MAX_ITERATIONS, TOKEN_CHARACTERS
+from fast_agent.config.settings import FULL_START_SHARE, MAX_ITERATIONS, TOKEN_CHARACTERS
 from fast_agent.errors import (
     ContextError,
     FastAgentError,
@@ -495,6 +494,8 @@ class Turn:
                 msg = f"agent `{agent}` returned an invalid structured answer: {error}"
                 echoes = self._model.name.partition("?")[0] in _ECHOES
                 raise RunError(msg, hint=_ECHOED if echoes else _OTHER_FORM) from error
+            from fast_agent.agents.output import correction
+
             self._corrected = True
             self._warn("the structured answer was wrong and is asked for once more")
             return correction(error)

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.agents.events import log_warnings
-from fast_agent.config.bounds import COMPACTION_SHARE
+from fast_agent.config.settings import COMPACTION_SHARE
 from fast_agent.errors import RunError
 from fast_agent.steps.steps import NULL_STEPS, here
 from fast_agent.text.frozen import frozen
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Listener
     from fast_agent.agents.output import OutputShape
     from fast_agent.cards.agent_config import AgentConfig, RequestParams
-    from fast_agent.messages.long_results import ResultLimits
+    from fast_agent.messages.history import ResultLimits
     from fast_agent.messages.message import Message
     from fast_agent.models.model import ContextUse, Model, Usage
     from fast_agent.resources.skill_client.entry import SkillCall

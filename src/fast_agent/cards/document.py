@@ -11,12 +11,6 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
 from fast_agent.schema.explanation import ReadingRules
-from fast_agent.text.frontmatter import (
-    Frontmatter,
-    FrontmatterError,
-    split_frontmatter,
-    unfenced_lines,
-)
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import value_at
 from fast_agent.text.span import Span
@@ -26,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fast_agent.diagnostics.diagnostic import Severity
+    from fast_agent.text.frontmatter import Frontmatter
     from fast_agent.text.json_value import JsonValue, Keys
     from fast_agent.text.source import Source
 
@@ -128,6 +123,8 @@ def read_markdown(source: Source, *, multi_card: bool) -> Reading:
     Returns:
         The cards, or what is wrong.
     """
+    from fast_agent.text.frontmatter import FrontmatterError, split_frontmatter
+
     try:
         parts = split_frontmatter(source)
     except FrontmatterError as error:
@@ -229,6 +226,8 @@ def _sections(parts: Frontmatter) -> list[Frontmatter]:
     """Split a body at the lines where further cards start."""
     if "\n---\n" not in f"\n{parts.body}":
         return [parts]
+    from fast_agent.text.frontmatter import Frontmatter, unfenced_lines
+
     lines = parts.body.split("\n")
     fences = [number for number, line in unfenced_lines(parts.body) if line == "---"]
     starts: list[tuple[int, int]] = []

@@ -32,7 +32,6 @@ from fast_agent.schema.explanation import (
 )
 from fast_agent.schema.reader import reader
 from fast_agent.text.environment import UnsetVariableError, VariableNames, expand, has_variable
-from fast_agent.text.frontmatter import unfenced_lines
 from fast_agent.text.json_value import as_object
 from fast_agent.text.span import Position, Span
 from fast_agent.text.suggestion import closest, did_you_mean
@@ -555,6 +554,8 @@ def check_body(document: CardDocument, findings: DiagnosticCollector) -> None:
     body = document.body or ""
     if not any(marker in body for marker in _MARKERS):
         return
+    from fast_agent.text.frontmatter import unfenced_lines
+
     for number, line in unfenced_lines(body):
         marker = line.rstrip()
         if marker in _MARKERS:

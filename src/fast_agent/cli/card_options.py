@@ -239,6 +239,8 @@ def load_cards(
     found_agents, found_tools, found = found_cards(program, cards, tools)
     if not cards and not found_agents:
         program.agent("agent", default=True)
+        if not (tools or found_tools or servers):
+            return
     program.load(
         cards=(*cards, *found_agents),
         tools=(*tools, *found_tools),
@@ -327,12 +329,12 @@ def auto_loaded(directory: Path, workspace: Path) -> tuple[Path, ...]:
     Returns:
         The directory as a person would name it, or nothing.
     """
-    from fast_agent.cards.card_files import CARD_SUFFIXES
-
     try:
         names = [entry.name.lower() for entry in (workspace / directory).iterdir()]
     except OSError:
         return ()
+    from fast_agent.cards.card_files import CARD_SUFFIXES
+
     held = any(name.endswith(CARD_SUFFIXES) and not name.startswith(".") for name in names)
     return (directory,) if held else ()
 
@@ -426,8 +428,8 @@ def session_store(program: FastAgent, *, waits: bool = False) -> SessionStore:
     Raises:
         ConfigError: `sessions.url` names a database that cannot be used.
     """
-    from fast_agent.config.bounds import LEASE_SECONDS
     from fast_agent.config.home import home_directory
+    from fast_agent.config.settings import LEASE_SECONDS
     from fast_agent.sessions.store import SessionStore
 
     settings = program.settings.sessions
@@ -454,8 +456,8 @@ def _named(wanted: Sequence[str]) -> list[str]:
     return [name for name in names if name]
 
 
-def allowing(texts: Sequence[str]) -> Callable[[RuntimeOptions], RuntimeOptions]:
-    """Return what gives agents the calls that `--allow` permits.
+def allowing(texts: Sequence[str]) -> Callable[[RuntimeOptions], RuntimeOptions] | None:
+    """Return what gives agents the calls that `--allow` permits; None where there are none.
 
     Args:
         texts: The patterns.
@@ -463,6 +465,8 @@ def allowing(texts: Sequence[str]) -> Callable[[RuntimeOptions], RuntimeOptions]
     Raises:
         ConfigError: One of them is not a pattern of calls.
     """
+    if not texts:
+        return None
     from fast_agent.tools.allowed_calls import AllowedCalls
 
     allowed = AllowedCalls.read(texts)

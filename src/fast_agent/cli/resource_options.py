@@ -155,8 +155,6 @@ def roots_of(values: Mapping[str, object], *, with_own: bool = True) -> Resource
     )
     if not roots.empty:
         return roots
-    from fast_agent.cli.resource_options import resources_here
-
     here = resources_here()
     roots = roots.or_those_of(".", here.guide, user_home(os.environ), with_own=with_own)
     return roots._replace(judge=here.judge, guide=roots.guide if here.has_guide else None)

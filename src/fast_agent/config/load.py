@@ -25,7 +25,6 @@ from fast_agent.config.layer import (
     without_keys,
 )
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.config.server import make_server
 from fast_agent.config.settings import McpSettings, Settings
 from fast_agent.diagnostics.rules import (
     OPEN_SECRETS,
@@ -382,6 +381,10 @@ def _servers(
             if layer.has(keys):
                 return layer.place(keys, key=key)
         return layers[-1].place(keys, key=key)
+
+    if not given:
+        return MappingProxyType(servers)
+    from fast_agent.config.server import make_server
 
     for name, values in given.items():
         complete = not _is_reported(problems, place(("mcp", "servers", name)))

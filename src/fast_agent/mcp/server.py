@@ -10,9 +10,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from fast_agent.config.bounds import CALL_TIMEOUT_SECONDS, SAMPLING_ANSWERS
 from fast_agent.config.server import is_url, split_command
-from fast_agent.config.settings import NO_OAUTH
+from fast_agent.config.settings import CALL_TIMEOUT_SECONDS, NO_OAUTH, SAMPLING_ANSWERS
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value, is_unguessable

@@ -573,7 +573,7 @@ def _file_problems(
 
             read_history(path)
         else:
-            from fast_agent.models.offline.script_file import read_script_file
+            from fast_agent.models.script_file import read_script_file
 
             book = read_script_file(path)
             if agent is not None:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from fast_agent.config.settings import Settings
     from fast_agent.models.model import Model
-    from fast_agent.models.offline.script import Script
-    from fast_agent.models.offline.script_file import ScriptBook
     from fast_agent.models.rate_limits import RateLimiter
+    from fast_agent.models.script import Script
+    from fast_agent.models.script_file import ScriptBook
     from fast_agent.models.spec import ModelSpec
 
 
@@ -113,11 +113,11 @@ class ModelFactory:
     ) -> Model:
         match spec.provider:
             case "passthrough":
-                from fast_agent.models.offline.models import PassthroughModel
+                from fast_agent.models.offline import PassthroughModel
 
                 return PassthroughModel(spec.text, new_call_id)
             case "slow":
-                from fast_agent.models.offline.models import DEFAULT_SECONDS, SlowModel
+                from fast_agent.models.offline import DEFAULT_SECONDS, SlowModel
 
                 seconds = spec.options.seconds
                 return SlowModel(
@@ -126,7 +126,7 @@ class ModelFactory:
             case "playback":
                 return _playback(spec, directory)
             case "scripted":
-                from fast_agent.models.offline.script import ScriptedModel
+                from fast_agent.models.script import ScriptedModel
 
                 script = self._script(spec, spec.options.file or "", agent, directory)
                 return ScriptedModel(script, spec.text)
@@ -194,7 +194,7 @@ class ModelFactory:
 
     def _script(self, spec: ModelSpec, name: str, agent: str, directory: Path | None) -> Script:
         from fast_agent.models.check import named_file
-        from fast_agent.models.offline.script_file import read_script_file
+        from fast_agent.models.script_file import read_script_file
 
         path = named_file(spec, name, directory).resolve()
         key = (path, spec.options.seed)
@@ -233,7 +233,7 @@ def create_model(
 
 
 def _playback(spec: ModelSpec, directory: Path | None) -> Model:
-    from fast_agent.models.offline.models import PlaybackModel
+    from fast_agent.models.offline import PlaybackModel
 
     if spec.options.file is None:
         return PlaybackModel(None, spec.text)

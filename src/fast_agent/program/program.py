@@ -28,7 +28,6 @@ from fast_agent.prompt.named_file import card_inputs
 from fast_agent.registry.admission import Admission
 from fast_agent.registry.expected import shared_options
 from fast_agent.registry.registry import CODE, Registry
-from fast_agent.registry.reload import Reloader
 from fast_agent.runtime.card_probes import card_probes
 from fast_agent.steps.steps import NULL_STEPS, start_at
 from fast_agent.telemetry import is_wanted
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.registry.registry import Snapshot
-    from fast_agent.registry.reload import Reload
+    from fast_agent.registry.reload import Reload, Reloader
     from fast_agent.registry.watch import CardWatch
     from fast_agent.sessions.journal import Journal
     from fast_agent.steps.steps import Steps
@@ -744,6 +743,8 @@ class Program:
     @property
     def _reloader(self) -> Reloader:
         if self._live_roots is None:
+            from fast_agent.registry.reload import Reloader
+
             inputs = partial(card_inputs, workspace=self._cwd)
             self._live_roots = Reloader(self._agents, inputs, self.admission)
         return self._live_roots

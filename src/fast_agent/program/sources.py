@@ -13,7 +13,6 @@ from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import find_files, load_settings
 from fast_agent.config.settings import Settings
 from fast_agent.errors import CardError, ConfigError
-from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.text.json_value import as_object
 from fast_agent.trust.origin import end_of, own_place, remote_root, root_of
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.oauth.authorization import Authorizations
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.registry.admission import Admission
-    from fast_agent.registry.card_root import CardRoot
+    from fast_agent.registry.card_root import CardReader, CardRoot
     from fast_agent.registry.registry import Snapshot
     from fast_agent.text.redaction import Redactor
     from fast_agent.trust.gate import Gate
@@ -236,8 +235,14 @@ class RootReader:
         self._cwd = cwd
         self._environ = environ
         self._gate = gate
-        self._reader = CardReader(cwd, environ, self._fetch, foreign)
+        self._foreign = foreign
         self._read: dict[str, CardRoot] = {}
+
+    @cached_property
+    def _reader(self) -> CardReader:
+        from fast_agent.registry.card_root import CardReader
+
+        return CardReader(self._cwd, self._environ, self._fetch, self._foreign)
 
     def key(self, path: str | Path) -> str:
         """Return what a path or address is known by: an absolute path, or the address itself."""
@@ -269,6 +274,10 @@ class RootReader:
             The roots, by what they are known by.
         """
         paths = tuple(paths)
+        if not paths:
+            return {}
+        from fast_agent.registry.card_root import read_roots
+
         self._read |= read_roots(
             self._reader,
             [path for path in paths if self.key(path) not in self._read],

@@ -2,20 +2,20 @@
 
 A template is parsed once. Rendering reads what may have changed (the date, files, servers, agents),
 and rewrites the text only where something did. What comes out of a placeholder is put in as it
-is and never expanded again, so a fetched page cannot name a file to read.
+is and never expanded again, so a fetched page cannot name a file to read. Texts of web pages are
+fetched once and kept for a while.
 """
 
 from __future__ import annotations
 
 import os
 from functools import cache
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from fast_agent.cards.placeholder import Placeholder
 from fast_agent.errors import ResourceError
 from fast_agent.prompt.named_file import NamedFile, ProjectInstructions
-from fast_agent.prompt.url_text import is_web_address
-from fast_agent.steps.steps import here
+from fast_agent.steps.steps import Step, here, text_by_digest
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from datetime import date, datetime
     from pathlib import Path
 
+    from anyio import Lock
+
     from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.grant import CardGrant
     from fast_agent.cards.placeholder import Template
-    from fast_agent.prompt.url_text import UrlTexts
+    from fast_agent.mcp.web_page import Judge
     from fast_agent.resources.internal.provider import InternalDocument, InternalProvider
 
     Reader: TypeAlias = Callable[[], str]
@@ -426,3 +428,118 @@ class _UrlText:
         if place.silent:
             return self._text or ""
         return str(place.steps.places.answers.get(self._name, ""))
+
+
+class Fetch(Protocol):
+    """Gets the text at a URL."""
+
+    async def __call__(
+        self, url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
+    ) -> str:
+        """Fetch text from an address.
+
+        Args:
+            url: An `http` or `https` URL.
+            max_bytes: Most bytes the answer may hold.
+            timeout: Most seconds the whole fetch may take.
+            check: Called before each connection, redirects included; None allows all.
+
+        Raises:
+            ResourceError: There is no such page, or it is too large, too slow or not text.
+        """
+        ...
+
+
+class UrlTexts:
+    """Fetched texts, each kept for `ttl` seconds; several askers of one URL share one fetch.
+
+    Args:
+        fetch: Fetches text from an address.
+        monotonic: A clock that only goes forward, in seconds.
+        ttl: How long a text is kept, in seconds.
+        max_bytes: Maximum size of a text in bytes.
+        timeout: Most seconds a fetch may take.
+    """
+
+    def __init__(
+        self,
+        fetch: Fetch,
+        monotonic: Callable[[], float],
+        *,
+        ttl: float = 300.0,
+        max_bytes: int = 1024 * 1024,
+        timeout: float = 20.0,
+    ) -> None:
+        self._fetch = fetch
+        self._monotonic = monotonic
+        self._ttl = ttl
+        self._max_bytes = max_bytes
+        self._timeout = timeout
+        self._kept: dict[str, tuple[float, str]] = {}
+        self._failed: dict[str, tuple[float, ResourceError]] = {}
+        self._locks: dict[str, Lock] = {}
+
+    def kept(self, url: str) -> str | None:
+        """Return the text of a recently fetched URL; None when it must be fetched."""
+        if not here().silent:
+            return None  # every turn's reading is a step
+        found = self._kept.get(url)
+        return found[1] if found is not None and self._monotonic() < found[0] else None
+
+    async def get(self, url: str, check: Judge | None = None) -> str:
+        """Return the text of a URL, as a step of the run it is asked in; see `fetch`."""
+        place = here()
+        if place.silent:
+            return await self.fetch(url, check)
+
+        async def work() -> str:
+            return await self.fetch(url, check)
+
+        return await place.steps.ask(Step("read", url), work, text_by_digest(place.steps))
+
+    async def fetch(self, url: str, check: Judge | None = None) -> str:
+        """Return the text of a URL, fetching it if it is not cached.
+
+        Args:
+            url: An `http` or `https` URL.
+            check: Asked before each connection, where the card that names the URL was found.
+
+        Returns:
+            The text.
+
+        Raises:
+            ResourceError: It cannot be fetched; a text fetched earlier does not replace it.
+        """
+        from anyio import Lock
+
+        asked = self._monotonic()
+        async with self._locks.setdefault(url, Lock()):
+            kept = self._kept.get(url)
+            if kept is not None and (self._monotonic() < kept[0] or asked < kept[0] - self._ttl):
+                return kept[1]  # fresh, or fetched by another caller while this one waited
+            failed = self._failed.get(url)
+            if failed is not None and asked < failed[0]:
+                raise ResourceError(failed[1].message, hint=failed[1].hint)
+            try:
+                text = await self._fetch(
+                    url, max_bytes=self._max_bytes, timeout=self._timeout, check=check
+                )
+            except ResourceError as error:
+                self._failed[url] = (self._monotonic(), error)
+                raise
+            self._kept[url] = (self._monotonic() + self._ttl, text)
+            return text
+
+
+def is_web_address(url: str) -> bool:
+    """Return whether a URL is one that can be fetched."""
+    return url.lower().startswith(("http://", "https://"))
+
+
+async def fetch_text(
+    url: str, *, max_bytes: int, timeout: float, check: Judge | None = None
+) -> str:
+    """Fetch text over HTTP; see `fetch_page`."""
+    from fast_agent.mcp.web_page import fetch_page
+
+    return (await fetch_page(url, max_bytes=max_bytes, timeout=timeout, check=check)).text

@@ -20,7 +20,6 @@ from fast_agent.errors import CardError
 from fast_agent.registry.decisions import Decisions, LeftOut, acts, whose
 from fast_agent.registry.expected import Expected
 from fast_agent.text.environment import VariableNames
-from fast_agent.trust.effect import Holder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.text.json_value import Keys
     from fast_agent.text.source import Signature
     from fast_agent.trust.context import Given
-    from fast_agent.trust.effect import Effect
+    from fast_agent.trust.effect import Effect, Holder
     from fast_agent.trust.gate import Gate
     from fast_agent.trust.grant import Grant
 
@@ -350,6 +349,8 @@ class Admission:
         known = self._files.get(path)
         if known is not None and known[0] is file and known[1] == grant:
             return known[2]
+        from fast_agent.trust.effect import Holder
+
         opened = file
         if not closed or not any(Holder("card", one.config.name) in closed for one in file.cards):
             from fast_agent.cards.load import with_variables
@@ -410,6 +411,7 @@ class Admission:
 
     def _own_reason(self, card: Card, grant: object) -> LeftOut | None:
         config = card.config
+        from fast_agent.trust.effect import Holder
         from fast_agent.trust.grant import Grant
 
         if not isinstance(grant, Grant):

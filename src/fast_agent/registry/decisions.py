@@ -9,7 +9,6 @@ from threading import RLock
 from typing import TYPE_CHECKING
 
 from fast_agent.text.frozen import frozen
-from fast_agent.trust.effect import Holder
 from fast_agent.trust.origin import end_of
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from fast_agent.registry.expected import Expected
     from fast_agent.text.source import Signature
     from fast_agent.trust.context import Given
-    from fast_agent.trust.effect import Effect
+    from fast_agent.trust.effect import Effect, Holder, HolderKind
     from fast_agent.trust.effects.skill_effects import FoundSkills
     from fast_agent.trust.found_set import FoundSet, Provenance
     from fast_agent.trust.gate import Gate
@@ -260,7 +259,7 @@ class Decisions:
             file: Its name.
         """
         closed = self.closed_sets.get(end_of(self._workspace))
-        return closed is None and Holder("guide", file) not in self.parts
+        return closed is None and self._part("guide", file) is None
 
     def check_test(self, file: str) -> None:
         """Check that a found test file may be run.
@@ -271,9 +270,16 @@ class Decisions:
         Raises:
             TrustError: It is left out.
         """
-        one = self.parts.get(Holder("test", file))
+        one = self._part("test", file)
         if one is not None:
             raise self.refused(one, None)
+
+    def _part(self, kind: HolderKind, name: str) -> LeftOut | None:
+        if not self.parts:
+            return None
+        from fast_agent.trust.effect import Holder
+
+        return self.parts.get(Holder(kind, name))
 
     def check_read(self, root: Path, file: Path) -> None:
         """Check that a file which a found set names may be read.

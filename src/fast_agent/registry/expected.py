@@ -145,7 +145,7 @@ class Expected:
         )
 
     def _usual_folders(self) -> Iterator[Path]:
-        home = user_home(self._person().environ)
+        home = user_home(self._gate.environ)
         folders = usual_skill_folders(self._workspace, home, with_own=False)
         return filter(os.path.lexists, folders)
 

@@ -20,9 +20,9 @@ from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.cards.placeholder import parse_template
-from fast_agent.config.bounds import COMPACTION_SHARE, TOOL_RESULT_BYTES
+from fast_agent.config.settings import COMPACTION_SHARE, TOOL_RESULT_BYTES
 from fast_agent.errors import CardError, RunError
-from fast_agent.messages.long_results import ResultLimits
+from fast_agent.messages.history import ResultLimits
 from fast_agent.prompt.instruction import (
     AgentListing,
     Instruction,

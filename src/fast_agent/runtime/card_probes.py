@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.cards.placeholder import PLAIN, WITH_ARGUMENT, parse_template
-from fast_agent.config.bounds import FULL_START_SHARE, TOKEN_CHARACTERS
+from fast_agent.config.settings import FULL_START_SHARE, TOKEN_CHARACTERS
 from fast_agent.diagnostics.diagnostic import Diagnostic, Fix
 from fast_agent.diagnostics.rules import (
     FULL_WINDOW,
@@ -21,8 +21,8 @@ from fast_agent.diagnostics.rules import (
     UNREADABLE_INDEX,
 )
 from fast_agent.errors import CardError, FastAgentError, ModelError, ResourceError, TrustError
+from fast_agent.prompt.instruction import is_web_address
 from fast_agent.prompt.named_file import file_places, read_named_file
-from fast_agent.prompt.url_text import is_web_address
 from fast_agent.text.span import Span
 from fast_agent.text.suggestion import closest
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fast_agent.models.check import Selection
     from fast_agent.models.create import Models
     from fast_agent.models.model import Model, ModelResponse
-    from fast_agent.prompt.url_text import UrlTexts
+    from fast_agent.prompt.instruction import UrlTexts
     from fast_agent.resources.provider import Provider
     from fast_agent.tools.functions.loader import FunctionLoader
     from fast_agent.tools.resource_tools import DocumentLookup

@@ -17,7 +17,7 @@ from fast_agent.errors import ResourceError, ToolError, TrustError
 from fast_agent.mcp.web_page import fetch_page
 from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
-from fast_agent.prompt.url_text import is_web_address
+from fast_agent.prompt.instruction import is_web_address
 from fast_agent.tools.permission import PermissionRequest
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema

@@ -21,7 +21,7 @@ from fast_agent.agents.tool_calls import ChildCallBatch
 from fast_agent.agents.turn_context import OpenCallMeters, TurnContext
 from fast_agent.cards.agent_config import NO_OVERRIDES
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.prompt.url_text import UrlTexts, fetch_text
+from fast_agent.prompt.instruction import UrlTexts, fetch_text
 from fast_agent.runtime.blueprint import CardGeneration, LlmBlueprint, with_granted
 from fast_agent.runtime.context import (
     AgentSampler,

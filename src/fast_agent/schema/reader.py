@@ -49,7 +49,6 @@ from fast_agent.schema.kinds import (
     Text,
     Whole,
 )
-from fast_agent.text.yaml_nodes import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -376,6 +375,8 @@ def takes_text(kind: Kind) -> bool:
 
 def _meaning(kind: Kind, value: Variable) -> object:
     """Return what the text of a variable is as an unquoted scalar."""
+    from fast_agent.text.yaml_nodes import resolve
+
     text = value.strip()
     if isinstance(kind, Flag):
         text = {"1": "true", "0": "false"}.get(text, text.lower())

@@ -12,7 +12,7 @@ from os import urandom
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fast_agent.config.bounds import DISK_SECONDS
+from fast_agent.config.settings import DISK_SECONDS
 from fast_agent.errors import SessionError
 from fast_agent.sessions.event import Row, Titled, row_of
 from fast_agent.sessions.facts import SessionFacts, SessionSets

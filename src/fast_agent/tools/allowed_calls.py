@@ -56,8 +56,6 @@ class AllowedCall:
         if call.name == "fetch":
             url = call.arguments.get("url")
             return isinstance(url, str) and _site(url) == self.within
-        from fast_agent.tools.allowed_calls import fits_command
-
         return fits_command(self.within, call)
 
 

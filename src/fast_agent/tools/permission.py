@@ -75,14 +75,14 @@ class HumanPermission:
     Args:
         human: Asks the program's user; None without one, then only what is allowed in
             advance is permitted.
-        allowed: What the user allowed in advance.
+        allowed: What the user allowed in advance; None is nothing.
     """
 
     __slots__ = ("_allowed", "_human")
 
-    def __init__(self, human: Human | None, allowed: AllowedCalls = NOTHING_ALLOWED) -> None:
+    def __init__(self, human: Human | None, allowed: AllowedCalls | None = None) -> None:
         self._human = human
-        self._allowed = allowed
+        self._allowed = allowed or NOTHING_ALLOWED
 
     async def ask(self, request: PermissionRequest) -> str | None:
         """Ask for permission; see `Permission.ask`."""

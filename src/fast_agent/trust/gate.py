@@ -62,6 +62,11 @@ class Gate:
         cwd: The working directory.
         environ: The environment.
         options: How the program treats what it found.
+
+    Attributes:
+        options: The same.
+        environ: The same.
+        fault: Why the home is not the person's own; None where it is.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class Gate:
     ) -> None:
         self.options = options
         self._home = home
-        self._environ = environ
+        self.environ = environ
         self.fault = home_fault(home, cwd=cwd, roots=(cwd,))
         self._covered: dict[str, frozenset[Effect]] = {}
         self._policy: Policy | None = None
@@ -80,7 +85,7 @@ class Gate:
 
     def home_lines(self) -> Iterator[str]:
         """Yield the line about a home that is not the person's own, where it holds anything."""
-        if self.fault is None:
+        if self.fault is None or not self._home.is_dir():
             return
         from fast_agent.trust.approvals import FILE
 
@@ -122,7 +127,7 @@ class Gate:
 
             files = () if self.fault is not None else (self._home / name for name in CONFIG_NAMES)
             own = next((file for file in files if file.is_file()), None)
-            self._policy = read_policy(own, self._environ, everything=self.options.everything)
+            self._policy = read_policy(own, self.environ, everything=self.options.everything)
         return self._policy
 
     @property
@@ -190,7 +195,7 @@ class Gate:
             place=found.place,
             tools=self._tools,
             denied=self.policy.denies if self.policy.has_denials else None,
-            environ=self._environ,
+            environ=self.environ,
         )
 
     def allowed(self, found: FoundSet) -> frozenset[Effect]:

@@ -18,7 +18,7 @@ from fast_agent.agents.runtime_options import MAX_DEPTH
 from fast_agent.agents.turn_context import MAX_WITHOUT_TOOLS
 from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
 from fast_agent.cards.set_check import referred_names
-from fast_agent.config.bounds import MAX_ITERATIONS
+from fast_agent.config.settings import MAX_ITERATIONS
 from fast_agent.text.frozen import frozen
 from fast_agent.workflows.maker.calibration import usual_samples
 from fast_agent.workflows.plan import MAX_TASKS

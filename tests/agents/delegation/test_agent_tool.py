@@ -14,8 +14,8 @@ from fast_agent.cards.agent_config import AgentConfig, RequestParams, UsageLimit
 from fast_agent.errors import LimitError, RunError
 from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message, ToolCall
-from fast_agent.models.offline.models import PassthroughModel
-from fast_agent.models.offline.script import Fail, ScriptedModel
+from fast_agent.models.offline import PassthroughModel
+from fast_agent.models.script import Fail, ScriptedModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -19,7 +19,7 @@ from fast_agent.errors import RunError
 from fast_agent.messages.file import HistoryDocument, read_history, write_history
 from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message
-from fast_agent.models.offline.script import Call, Fail, Say, Together
+from fast_agent.models.script import Call, Fail, Say, Together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.agent_config import HistorySource
     from fast_agent.models.model import ModelRequest
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
     from fast_agent.runtime.runtime import Runtime
 
     ProblemOf: TypeAlias = Callable[[Iterable[Message]], str | None]

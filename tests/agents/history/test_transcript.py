@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.agents.history.transcript import Transcript
-from fast_agent.messages.history import LOST, check_validity, view_of
-from fast_agent.messages.long_results import ResultLimits
+from fast_agent.messages.history import LOST, ResultLimits, check_validity, view_of
 from fast_agent.messages.message import (
     ImageContent,
     Message,

@@ -16,7 +16,7 @@ from fast_agent.agents.events import (
     WorkflowAdvanced,
 )
 from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
-from fast_agent.models.offline.script import Call, Fail
+from fast_agent.models.script import Call, Fail
 from fast_agent.tui.drawing.activity import MAX_ROWS, Activity
 from fast_agent.tui.drawing.rows import plain, width
 from fast_agent.tui.drawing.theme import Theme

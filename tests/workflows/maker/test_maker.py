@@ -14,14 +14,14 @@ from fast_agent.agents.output import JsonOutput
 from fast_agent.cards.agent_config import AgentConfig, RequestParams, UsageLimits
 from fast_agent.errors import LimitError, ModelError, RunError
 from fast_agent.messages.message import Message
-from fast_agent.models.offline.script import Delay, Fail, Say
+from fast_agent.models.script import Delay, Fail, Say
 from fast_agent.workflows.maker.calibration import Calibration, Estimate
 from fast_agent.workflows.maker.maker import Maker
 
 if TYPE_CHECKING:
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.turn_context import TurnResult
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
 
 
 def voter(**fields: Any) -> AgentConfig:

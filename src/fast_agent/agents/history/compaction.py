@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fast_agent.agents.history.transcript import Compaction
 from fast_agent.cards.agent_config import RequestParams
-from fast_agent.config.bounds import TOKEN_CHARACTERS
+from fast_agent.config.settings import TOKEN_CHARACTERS
 from fast_agent.errors import ContextError, ModelError
-from fast_agent.messages.long_results import RESULTS, size_of
+from fast_agent.messages.history import RESULTS, size_of
 from fast_agent.messages.message import Message
 from fast_agent.models.model import ModelRequest
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from fast_agent.agents.history.journal import HistoryWriter
-    from fast_agent.messages.history import History
-    from fast_agent.messages.long_results import ResultLimits
+    from fast_agent.messages.history import History, ResultLimits
     from fast_agent.messages.message import Message
     from fast_agent.sessions.journal import Journal
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.messages.history import CallIds, History, append_to_view, view_of
-from fast_agent.messages.long_results import shortened
+from fast_agent.messages.history import CallIds, History, append_to_view, shortened, view_of
 from fast_agent.messages.message import Message, TextContent
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from fast_agent.messages.long_results import ResultLimits
+    from fast_agent.messages.history import ResultLimits
     from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.model import ContextUse
     from fast_agent.text.json_value import JsonObject

@@ -6,7 +6,7 @@ import json
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from fast_agent.config.bounds import LEASE_SECONDS
+from fast_agent.config.settings import LEASE_SECONDS
 from fast_agent.errors import SessionError
 from fast_agent.sessions.facts import SessionFacts, SessionSummary
 from fast_agent.sessions.postgres.database import Database

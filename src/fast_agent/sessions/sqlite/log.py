@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from fast_agent.config.bounds import DISK_SECONDS
+from fast_agent.config.settings import DISK_SECONDS
 from fast_agent.errors import SessionError, os_reason
 from fast_agent.sessions.event import REWOUND, ROW_COLUMNS, TITLED, TURN, Row, hide
 from fast_agent.sessions.integrity import (

@@ -11,7 +11,7 @@ from shutil import which
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from fast_agent.config.bounds import SHELL_OUTPUT_BYTES, SHELL_TIMEOUT_SECONDS
+from fast_agent.config.settings import SHELL_OUTPUT_BYTES, SHELL_TIMEOUT_SECONDS
 from fast_agent.errors import ToolError
 from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.models.model import ToolSpec

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from fast_agent.cards.fields import FIELD_NAMED, FIELDS, HISTORY_MODES
 from fast_agent.cards.placeholder import PROJECT_FILES, parse_template
-from fast_agent.config import bounds
 from fast_agent.config.server import is_url, split_command
+from fast_agent.config.settings import CALIBRATION_SAMPLES, MAX_ITERATIONS
 from fast_agent.errors import CardError, ConfigError
 from fast_agent.text.environment import has_variable, variables_in, with_defaults
 from fast_agent.text.json_value import as_list, as_object
@@ -474,7 +474,7 @@ def request_params(
     own = site.context.given.settings.request_params
     for key, inner in value.items():
         if key in {"max_iterations", "maxIterations"}:
-            bound = own.max_iterations or bounds.MAX_ITERATIONS
+            bound = own.max_iterations or MAX_ITERATIONS
             if is_weaker(inner, bound):
                 yield site.eases("max_iterations", bound, inner, (*keys, key))
         elif key in {"usage_limits", "usageLimits"} and isinstance(inner, Mapping):
@@ -633,7 +633,7 @@ _WORK: Final[Mapping[str, Work]] = {
     "max_refinements": _at_most(None),
     "plan_iterations": _at_most(None),
     "max_samples": _at_most(None),
-    "calibration_samples": _at_most(bounds.CALIBRATION_SAMPLES),
+    "calibration_samples": _at_most(CALIBRATION_SAMPLES),
     "instruction": _instruction,
 }
 """What works out the effects of each field that can have some."""

@@ -8,8 +8,15 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.config import bounds
 from fast_agent.config.providers import PROVIDERS, split_models
+from fast_agent.config.settings import (
+    CALL_TIMEOUT_SECONDS,
+    DISK_SECONDS,
+    LEASE_SECONDS,
+    SAMPLING_ANSWERS,
+    SHELL_OUTPUT_BYTES,
+    SHELL_TIMEOUT_SECONDS,
+)
 from fast_agent.text.environment import has_variable, variables_in
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_list, as_object
@@ -29,15 +36,15 @@ if TYPE_CHECKING:
     from fast_agent.trust.site import Keys
 
 DEFAULT_BOUNDS: Final[Mapping[tuple[str, str], float]] = {
-    ("shell", "timeout_seconds"): bounds.SHELL_TIMEOUT_SECONDS,
-    ("shell", "max_output_bytes"): bounds.SHELL_OUTPUT_BYTES,
-    ("sessions", "disk_seconds"): bounds.DISK_SECONDS,
-    ("sessions", "lease_seconds"): bounds.LEASE_SECONDS,
+    ("shell", "timeout_seconds"): SHELL_TIMEOUT_SECONDS,
+    ("shell", "max_output_bytes"): SHELL_OUTPUT_BYTES,
+    ("sessions", "disk_seconds"): DISK_SECONDS,
+    ("sessions", "lease_seconds"): LEASE_SECONDS,
 }
 """The bounds of someone who set none, by section and key; a larger one is weaker."""
 
 _SERVER_BOUNDS: Final[Mapping[str, float]] = {
-    "call_timeout_seconds": bounds.CALL_TIMEOUT_SECONDS,
+    "call_timeout_seconds": CALL_TIMEOUT_SECONDS,
 }
 _OF_PROVIDER: Final = frozenset({"base_url", "api_key", "headers"})
 _TEMPORAL_FILES: Final = frozenset({"server_ca", "client_certificate", "client_key", "key_file"})
@@ -439,9 +446,9 @@ def _sampling(server: _Server, context: Context) -> Iterator[Effect]:
         yield from site.model(model, (*keys, "model"), context.given.cwd)
         to, host = destination(context, model)
         yield from site.sends(model, (*keys, "model"), to=to, host=host)
-    if is_weaker(most, bounds.SAMPLING_ANSWERS):
+    if is_weaker(most, SAMPLING_ANSWERS):
         setting = "sampling.max_answers"
-        yield site.eases(setting, bounds.SAMPLING_ANSWERS, most, (*keys, "max_answers"))
+        yield site.eases(setting, SAMPLING_ANSWERS, most, (*keys, "max_answers"))
 
 
 def _server_site(server: _Server, key: str, context: Context) -> tuple[Site, Keys]:

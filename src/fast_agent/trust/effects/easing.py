@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from fast_agent.config import bounds
-from fast_agent.config.settings import StatedFacts
+from fast_agent.config.settings import MAX_ITERATIONS, StatedFacts
 from fast_agent.text.json_value import as_object
 from fast_agent.trust.effects.card_effects import is_weaker
 from fast_agent.trust.effects.config_effects import DEFAULT_BOUNDS
@@ -109,7 +108,7 @@ def with_bounds_of(person: Settings, settings: Settings, eased: Collection[str])
             changed: dict[str, Any] = {section: replace(values, **{name: own})}
             settings = replace(settings, **changed)
     params, own = settings.request_params, person.request_params
-    most = bounds.MAX_ITERATIONS if params.max_iterations is None else params.max_iterations
+    most = MAX_ITERATIONS if params.max_iterations is None else params.max_iterations
     if "max_iterations" not in eased and _is_stricter(own.max_iterations, most):
         params = replace(params, max_iterations=own.max_iterations)
     if own.usage_limits is not None:

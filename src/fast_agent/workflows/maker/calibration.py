@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from anyio import Semaphore, create_task_group
 
-from fast_agent.config.bounds import CALIBRATION_SAMPLES
+from fast_agent.config.settings import CALIBRATION_SAMPLES
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.text.frozen import frozen
 

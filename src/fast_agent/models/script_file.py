@@ -11,7 +11,7 @@ from fast_agent.diagnostics.rules import MISSING_MODEL_FILE, WRONG_MODEL_FILE
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import StopReason
 from fast_agent.models.model import Usage
-from fast_agent.models.offline.script import Call, Choose, Delay, Fail, Say, Script, Together
+from fast_agent.models.script import Call, Choose, Delay, Fail, Say, Script, Together
 from fast_agent.schema.explanation import ReadingRules
 from fast_agent.schema.kinds import (
     AnyMapping,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.models.offline.script import Answer, Step
+    from fast_agent.models.script import Answer, Step
     from fast_agent.text.json_value import Keys
 
 _COUNT = Whole(minimum=0)

@@ -8,7 +8,7 @@ import pytest
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
 from fast_agent.models.model import ModelRequest, Usage
-from fast_agent.models.offline.script import (
+from fast_agent.models.script import (
     Call,
     Choose,
     Delay,
@@ -18,7 +18,7 @@ from fast_agent.models.offline.script import (
     Step,
     Together,
 )
-from fast_agent.models.offline.script_file import ScriptBook, read_script_file
+from fast_agent.models.script_file import ScriptBook, read_script_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import NO_CHANNELS, NOTHING, Message, TextContent, ToolCall
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta, Usage
-from fast_agent.models.offline.models import heard_text
+from fast_agent.models.offline import heard_text
 from fast_agent.steps.steps import here
 from fast_agent.text.frozen import frozen
 

@@ -17,7 +17,7 @@ from fast_agent.models.model import (
     ThinkingDelta,
     Usage,
 )
-from fast_agent.models.offline.script import (
+from fast_agent.models.script import (
     Call,
     Choose,
     Delay,
@@ -29,7 +29,7 @@ from fast_agent.models.offline.script import (
 )
 
 if TYPE_CHECKING:
-    from fast_agent.models.offline.script import Step
+    from fast_agent.models.script import Step
 
 pytestmark = pytest.mark.anyio
 

@@ -27,7 +27,7 @@ from fast_agent.models.model import (
     TextDelta,
     Usage,
 )
-from fast_agent.models.offline.models import PassthroughModel, PlaybackModel, SlowModel
+from fast_agent.models.offline import PassthroughModel, PlaybackModel, SlowModel
 
 pytestmark = pytest.mark.anyio
 

@@ -1,1 +1,0 @@
-"""Models that answer without a network: passthrough, playback, scripts."""
