@@ -169,6 +169,10 @@ _USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5,7}")
 """The counts of what a turn used; sessions from before prices have six."""
 
 
+_MANY_VALUES = 10_000
+"""How many new values a search for garbage should not look through."""
+
+
 @contextmanager
 def collection_paused() -> Generator[None]:
     """Make no search for garbage within.
@@ -183,7 +187,8 @@ def collection_paused() -> Generator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():
+        # Counting what is frozen walks through all of it, a million values in a large process.
+        if gc.get_count()[0] > _MANY_VALUES and not gc.get_freeze_count():
             # What was made counts as old, else the next search, which is near, looks through it.
             gc.freeze()
             gc.unfreeze()
