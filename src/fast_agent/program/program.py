@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import fast_agent.decorators as decorators
 from fast_agent.cards.load_set import check_set
-from fast_agent.cards.placeholder import PROJECT_FILES
-from fast_agent.config.home import home_directory, user_home, working_directory
+from fast_agent.config.home import home_directory, working_directory
 from fast_agent.config.load import shown_path
 from fast_agent.diagnostics.rules import FULL_WINDOW
 from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.program.sources import (
     Configuration,
     ProgramSecrets,
+    ProgramServers,
     RootReader,
     SecretSources,
 )
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from fast_agent.cards.load_set import LoadSet, Probe
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
-    from fast_agent.mcp.oauth.authorization import Authorizations
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.registry.registry import Snapshot
@@ -88,6 +87,7 @@ class Program:
 
     Attributes:
         configuration: What it is configured with.
+        servers: Its MCP servers.
         known_secrets: What no text that leaves it may hold.
         new_carrier: Opens what has turns run elsewhere; None runs them in this process.
     """
@@ -109,7 +109,6 @@ class Program:
         self._environ = dict(os.environ) if environ is None else dict(environ)
         self._registry: Registry | None = None
         self._live_roots: Reloader | None = None
-        self._extra_servers: list[ServerSpec] = []
         home = home_directory(self._environ)
         options = TrustOptions(asker=ask_at_terminal) if trust is None else trust
         self.gate = Gate(home, self._cwd, self._environ, options)
@@ -121,6 +120,7 @@ class Program:
             lambda: self.admission,
             is_ignored=ignore_config,
         )
+        self.servers = ProgramServers(self._cwd, home, self._environ, self.configuration, self.gate)
         self.known_secrets = ProgramSecrets(self._environ, self._secret_sources)
         self.admission = Admission(
             self.gate, self._environ, self._cwd, self._providers_of, self._given
@@ -132,7 +132,6 @@ class Program:
         self._model: str | None = None
         self._reported: set[str] = set()
         self.new_carrier: NewCarrier | None = None
-        self._authorizations: Authorizations | None = None
         self._functions: list[Callable[..., object]] = []
 
     @property
@@ -179,7 +178,7 @@ class Program:
                 "servers are added before cards are loaded",
                 hint=f"declare `{server.name}` before the agents",
             )
-        self._extra_servers.append(server)
+        self.servers.added.append(server)
 
     def add_card(self, card: Card) -> None:
         """Add an agent made in Python, as the decorators do.
@@ -332,7 +331,7 @@ class Program:
             (*cards, *tools), multi_card=multi_card, found=found, root=root, optional=optional
         )
         servers = tuple(servers)
-        added = {spec.name: spec.as_option() for spec in self._extra_servers}
+        added = {spec.name: spec.as_option() for spec in self.servers.added}
         named = [added.get(name, f"--servers {name}") for name in servers]
         self.admission.expected.add(
             roots,
@@ -493,7 +492,7 @@ class Program:
             workspace=self._cwd,
             environ=self._environ,
             model=model,
-            servers=tuple(self._extra_servers),
+            servers=tuple(self.servers.added),
             place_server=partial(self.place_server, workspace=self._cwd),
             shell=shell,
             files=files,
@@ -506,9 +505,9 @@ class Program:
             steps=steps,
             journal=journal,
             redact=self.redact,
-            authorizations=self.authorizations,
+            authorizations=self.servers.authorizations,
             skills=self.admission.skills,
-            reads_project=partial(self._reads_project, any_tools=bool(shared)),
+            reads_project=partial(self.admission.reads_project, any_tools=bool(shared)),
             deps=(*as_dependencies(deps), *as_dependencies(self._deps)),
             reported=self._reported,
         )
@@ -609,29 +608,6 @@ class Program:
             notify(line)
         self.admission.decisions.begin()
 
-    def place_server(self, spec: ServerSpec, *, workspace: Path) -> ServerSpec:
-        """Choose the directory a server starts in: the home, for a launcher that names none.
-
-        Args:
-            spec: The server.
-            workspace: The directory its agents work in; a launcher starts there where the project
-                around it is approved or the person's own.
-        """
-        from fast_agent.mcp.server import launched
-        from fast_agent.trust.origin import account_home
-
-        home = home_directory(self._environ)
-        if self.gate.fault is not None:
-            home = account_home() or user_home(self._environ)
-        elif not home.is_dir():
-            home = user_home(self._environ)
-        return launched(
-            spec,
-            home=home,
-            workspace=workspace,
-            is_trusted=partial(self.admission.decisions.is_approved, workspace),
-        )
-
     def names(self) -> list[str]:
         """Name the agents a person can talk to, in load order."""
         return [name for name, card in self.load_set.cards.items() if not card.config.tool_only]
@@ -646,22 +622,8 @@ class Program:
 
     def _secret_sources(self) -> SecretSources:
         snapshot = None if self._registry is None else self._registry.snapshot
-        return SecretSources(
-            self.configuration.known, snapshot, self._extra_servers, self._authorizations
-        )
-
-    def authorizations(self) -> Authorizations | None:
-        """Return what keeps the tokens of remote MCP servers; None where the home is not one's own.
-
-        It is the same at every call, and reads nothing before it is asked for a token.
-        """
-        if self.gate.fault is not None:
-            return None
-        if self._authorizations is None:
-            from fast_agent.mcp.oauth.authorization import Authorizations
-
-            self._authorizations = Authorizations(home_directory(self._environ))
-        return self._authorizations
+        servers = self.servers
+        return SecretSources(self.configuration.known, snapshot, servers.added, servers.tokens)
 
     def agent_origin(self, name: str) -> str | None:
         """Return the file of an agent's card, as people are shown it; None where it has none."""
@@ -670,47 +632,13 @@ class Program:
         return None if source is None else shown_path(source, self._cwd)
 
     def server_origin(self, name: str) -> str | None:
-        """Return where an MCP server is declared: a file and line, a variable, an option, a card.
+        """Return where an MCP server is declared; see `ProgramServers.origin`."""
+        return self.servers.origin(name, self.load_set.cards.values())
 
-        Args:
-            name: The server's name; None is returned for one that is not known.
-        """
-        place = self.settings.place_of("mcp", "servers", name)
-        if place is not None:
-            line = "" if place.span is None else f":{place.span.start.line}"
-            return place.variable or f"{place.path}{line}"
-        for server in self._extra_servers:
-            if server.name == name:
-                return server.declared
-        from fast_agent.mcp.server import derived_name
-
-        for card in self.load_set.cards.values():
-            for connect in card.config.mcp_connect:
-                if name == (connect.name or derived_name(connect.target)):
-                    return self.agent_origin(card.config.name)
-        return None
-
-    def _reads_project(self, config: AgentConfig, *, any_tools: bool) -> bool:
-        """Return whether an agent may have the instructions of the project it works in.
-
-        They are found text: harmless to an agent without tools, part of what was decided for a card
-        of the project, and for any other agent as good as the project is its person's own.
-        """
-        acts = any_tools or config.type == "smart" or any(
-            getattr(config, name)
-            for name in (
-                "servers", "mcp_connect", "function_tools", "shell", "files", "fetch", "agents",
-            )
-        )  # fmt: skip
-        if config.grant is not None or not acts or self.gate.owns(self._cwd):
-            return True
-        there = [name for name in PROJECT_FILES if (self._cwd / name).exists()]
-        if there:
-            self.admission.decisions.notify(
-                f"`{there[0]}` is left out of agent `{config.name}`, which has tools:"
-                " `fast-agent trust --own` counts this directory as yours"
-            )
-        return False
+    def place_server(self, spec: ServerSpec, *, workspace: Path) -> ServerSpec:
+        """Choose the directory a server starts in; see `ProgramServers.placed`."""
+        is_trusted = partial(self.admission.decisions.is_approved, workspace)
+        return self.servers.placed(spec, workspace=workspace, is_trusted=is_trusted)
 
     def probes(self) -> tuple[Probe, ...]:
         """Return the checks of single cards by the rooms above the cards; none runs a card's code.
@@ -732,7 +660,7 @@ class Program:
     @property
     def server_names(self) -> tuple[str, ...]:
         """Name the MCP servers cards may use."""
-        return (*self.settings.mcp.servers, *(server.name for server in self._extra_servers))
+        return self.servers.names()
 
     @property
     def _agents(self) -> Registry:

@@ -1,4 +1,4 @@
-"""What a program is made from: its configuration, its cards, and the secrets no text may hold.
+"""What a program is made from: its configuration, servers and cards, and secrets no text may hold.
 
 Each path is read once, with what its set may do where it was found.
 """
@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.config.home import home_directory, working_directory
-from fast_agent.config.load import find_files, load_settings
+from fast_agent.config.home import home_directory, user_home, working_directory
+from fast_agent.config.load import find_files, load_settings, shown_path
 from fast_agent.config.settings import Settings
 from fast_agent.errors import CardError, ConfigError
 from fast_agent.text.json_value import as_object
@@ -160,6 +160,99 @@ class SecretSources(NamedTuple):
     snapshot: Snapshot | None
     servers: Sequence[ServerSpec]
     authorizations: Authorizations | None
+
+
+class ProgramServers:
+    """The MCP servers of a program: where they are declared and started, and their tokens.
+
+    Args:
+        cwd: The directory the program works in, absolute.
+        home: The home of the program.
+        environ: The environment.
+        configuration: Declares most of them.
+        gate: Knows what is the person's own.
+
+    Attributes:
+        added: Those of options and of Python.
+        tokens: What keeps the tokens of remote ones, where it was asked for already.
+    """
+
+    def __init__(
+        self,
+        cwd: Path,
+        home: Path,
+        environ: Mapping[str, str],
+        configuration: Configuration,
+        gate: Gate,
+    ) -> None:
+        self._cwd = cwd
+        self._home = home
+        self._environ = environ
+        self._configuration = configuration
+        self._gate = gate
+        self.added: list[ServerSpec] = []
+        self.tokens: Authorizations | None = None
+
+    def names(self) -> tuple[str, ...]:
+        """Name the servers cards may use."""
+        return (*self._configuration.settings.mcp.servers, *(one.name for one in self.added))
+
+    def origin(self, name: str, cards: Iterable[Card]) -> str | None:
+        """Return where a server is declared: a file and line, a variable, an option, a card.
+
+        Args:
+            name: The server's name; None is returned for one that is not known.
+            cards: The cards of the program.
+        """
+        place = self._configuration.settings.place_of("mcp", "servers", name)
+        if place is not None:
+            line = "" if place.span is None else f":{place.span.start.line}"
+            return place.variable or f"{place.path}{line}"
+        for server in self.added:
+            if server.name == name:
+                return server.declared
+        from fast_agent.mcp.server import derived_name
+
+        for card in cards:
+            for connect in card.config.mcp_connect:
+                if name == (connect.name or derived_name(connect.target)):
+                    source = card.config.source
+                    return None if source is None else shown_path(source, self._cwd)
+        return None
+
+    def placed(
+        self, spec: ServerSpec, *, workspace: Path, is_trusted: Callable[[], bool]
+    ) -> ServerSpec:
+        """Choose the directory a server starts in: the home, for a launcher that names none.
+
+        Args:
+            spec: The server.
+            workspace: The directory its agents work in; a launcher starts there where the project
+                around it is approved or the person's own.
+            is_trusted: Returns whether it is.
+        """
+        from fast_agent.mcp.server import launched
+        from fast_agent.trust.origin import account_home
+
+        home = self._home
+        if self._gate.fault is not None:
+            home = account_home() or user_home(self._environ)
+        elif not home.is_dir():
+            home = user_home(self._environ)
+        return launched(spec, home=home, workspace=workspace, is_trusted=is_trusted)
+
+    def authorizations(self) -> Authorizations | None:
+        """Return what keeps the tokens of remote servers; None where the home is not one's own.
+
+        It is the same at every call, and reads nothing before it is asked for a token.
+        """
+        if self._gate.fault is not None:
+            return None
+        if self.tokens is None:
+            from fast_agent.mcp.oauth.authorization import Authorizations
+
+            self.tokens = Authorizations(self._home)
+        return self.tokens
 
 
 class ProgramSecrets:

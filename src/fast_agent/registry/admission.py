@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from fast_agent.cards.card import CardLoad
 from fast_agent.cards.load_set import default_card
+from fast_agent.cards.placeholder import PROJECT_FILES
 from fast_agent.cards.set_check import referred_names
 from fast_agent.config.layer import without
 from fast_agent.config.load import FoundPart
@@ -285,6 +286,32 @@ class Admission:
         closed = self._closed_model(text)
         if closed is not None:
             raise self.decisions.refused(closed, None)
+
+    def reads_project(self, config: AgentConfig, *, any_tools: bool) -> bool:
+        """Return whether an agent may have the instructions of the project it works in.
+
+        They are found text: harmless to an agent without tools, part of what was decided for a card
+        of the project, and for any other agent as good as the project is its person's own.
+
+        Args:
+            config: The agent.
+            any_tools: Whether options such as `--shell` give every agent tools.
+        """
+        acts = any_tools or config.type == "smart" or any(
+            getattr(config, name)
+            for name in (
+                "servers", "mcp_connect", "function_tools", "shell", "files", "fetch", "agents",
+            )
+        )  # fmt: skip
+        if config.grant is not None or not acts or self._gate.owns(self._workspace):
+            return True
+        there = [name for name in PROJECT_FILES if (self._workspace / name).exists()]
+        if there:
+            self.decisions.notify(
+                f"`{there[0]}` is left out of agent `{config.name}`, which has tools:"
+                " `fast-agent trust --own` counts this directory as yours"
+            )
+        return False
 
     def lacks(self, receiver: str | None) -> bool:
         """Return whether the agent that is to get tools or servers is left out.

@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from logging import getLogger
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import anyio
 from anyio.to_thread import run_sync
@@ -29,6 +29,7 @@ from fast_agent.commands.command import CommandResult
 from fast_agent.commands.table import COMMANDS, is_command, named_command, run_command
 from fast_agent.config.settings import NO_TUI
 from fast_agent.errors import CardError, FastAgentError, RunError
+from fast_agent.tui.background import Background, ModelImport
 from fast_agent.tui.drawing.activity import Activity, one_line
 from fast_agent.tui.drawing.images import ImageRoom, Images, PixelSize
 from fast_agent.tui.drawing.rows import clip, shown, wrap
@@ -39,8 +40,7 @@ from fast_agent.tui.input.editor import Editor
 from fast_agent.tui.input.keyboard import Focus
 from fast_agent.tui.input.keys import bound_keys
 from fast_agent.tui.input.line_queue import LineQueue
-from fast_agent.tui.input.workspace_files import WorkspaceFiles
-from fast_agent.tui.programs import notification
+from fast_agent.tui.programs import Programs, notification
 from fast_agent.tui.questions import Questions, question_lines
 from fast_agent.tui.status_command import StatusCommand
 
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import (
         Awaitable,
         Callable,
-        Coroutine,
         Generator,
         Mapping,
         Sequence,
@@ -76,42 +75,12 @@ if TYPE_CHECKING:
     from fast_agent.tui.input.prompt_history import PromptHistory
     from fast_agent.tui.questions import Question, TerminalPermission
 
-    _Work = Callable[..., Coroutine[None, None, None]]
 
 log = getLogger(__name__)
 
 SIGNS: Final = frozenset({"/", "@", "#"})
 """What a line starts with that may be a command."""
 _TICK_SECONDS: Final = 0.25
-
-
-class Programs(Protocol):
-    """Gives the terminal to other programs; see `OtherPrograms`."""
-
-    @property
-    def is_away(self) -> bool:
-        """Whether another program has the terminal."""
-        ...
-
-    def hold(self, lines: Sequence[str]) -> bool:
-        """Keep lines until the terminal is back; returns whether it is away."""
-        ...
-
-    def run(self, work: Callable[[], None]) -> None:
-        """Give the terminal to a program until it ends."""
-        ...
-
-    async def shell(self, line: str) -> None:
-        """Run what a user typed behind `!`."""
-        ...
-
-    def with_output(self, message: Message) -> Message:
-        """Put the output of the user's commands before the next message."""
-        ...
-
-    def attach_image(self) -> None:
-        """Attach the image on the clipboard to the message."""
-        ...
 
 
 class ConsoleParts(NamedTuple):
@@ -156,8 +125,8 @@ class Console:
         queue: What waits to be sent.
         last_answer: The text of the last answer.
         restarts: Whether the program should restart.
-        warm_model: Imports what the model needs, once the user starts to type; None does not.
-        importing: Runs an import in a worker thread; may keep the garbage collector away from it.
+        model_import: Imports what the model needs, once the user starts to type.
+        start: Requests a task; keys are handled outside of any task, where none can be started.
         file_history: What files held before file tools wrote them.
         programs: Gives the terminal to other programs.
         is_leaving: Whether the conversation ends.
@@ -210,21 +179,17 @@ class Console:
         self.queue = LineQueue()
         self.last_answer = ""
         self.restarts = False
-        self.warm_model: Callable[[], None] | None = None
+        self.model_import = ModelImport()
         self._settles = False
         self.written = 0
-        self._warmed: anyio.Event | None = None
-        self.importing: Callable[[Callable[[], None]], None] = _call
         self.new_session: Callable[[], Awaitable[Session]] | None = None
         self._plain_scope: anyio.CancelScope | None = None
         self._announced: Question | None = None
         self.shown_hint = ""
         self.status = StatusCommand(clock, self.redraw, self.note)
         self.turn: TurnState | None = None
-        self._starts: list[
-            tuple[Callable[..., Coroutine[None, None, None]], tuple[object, ...]]
-        ] = []
-        self._start_due = anyio.Event()
+        self._background = Background(self.fail)
+        self.start = self._background.start
         self.opened: ConversationController | None = None
         self.commands: Mapping[str, Command] = COMMANDS
         images = Images(theme, lambda: self.settings.images, self._image_room, os.environ)
@@ -232,7 +197,6 @@ class Console:
             self.scroll, theme, self.activity, clock, lambda: self.settings, images
         )
         self.draft: Draft | None = None
-        self._files: WorkspaceFiles | None = None
         self.is_leaving = False
         self._stopped = anyio.Event()
         self.settled = anyio.Event()
@@ -273,7 +237,7 @@ class Console:
                 self.screen.enter()
                 try:
                     self._start_work(tasks)
-                    tasks.start_soon(run_sync, self.importing, self.scroll.draw_sample)
+                    tasks.start_soon(run_sync, self.model_import.through, self.scroll.draw_sample)
                     tasks.start_soon(self._tick)
                     with suppress(EOFError):  # the terminal was closed
                         await self.editor.application.run_async(
@@ -292,7 +256,7 @@ class Console:
     def _start_work(self, tasks: TaskGroup) -> None:
         tasks.start_soon(self.scroll.run)
         tasks.start_soon(self._work)
-        tasks.start_soon(self._start_tasks, tasks)
+        tasks.start_soon(self._background.run, tasks)
 
     @property
     def has_early_keys(self) -> bool:
@@ -442,27 +406,6 @@ class Console:
         """Send what is parked."""
         self.queue.resume()
         self.redraw()
-
-    def start(self, work: _Work, *arguments: object) -> None:
-        """Request a task; keys are handled outside of any task, where none can be started."""
-        self._starts.append((work, arguments))
-        self._start_due.set()
-
-    async def _start_tasks(self, tasks: TaskGroup) -> None:
-        while True:
-            await self._start_due.wait()
-            self._start_due = anyio.Event()
-            while self._starts:
-                tasks.start_soon(self._started, *self._starts.pop(0))
-
-    async def _started(self, work: _Work, arguments: tuple[object, ...]) -> None:
-        try:
-            await work(*arguments)
-        except FastAgentError as error:
-            self.fail(error)
-        except Exception as error:  # a task boundary: the conversation continues
-            log.exception("a task of the terminal failed")
-            self.fail(RunError(f"it failed: {type(error).__name__}: {error}"))
 
     async def _exit(self) -> None:
         with anyio.move_on_after(1.0):
@@ -629,23 +572,6 @@ class Console:
         except FastAgentError as error:
             self.fail(error)
 
-    async def _warm(self) -> None:
-        """Import what the model needs in a worker thread; wait if another task does so already.
-
-        Without the wait, the loop would import the same packages from another end. Python breaks
-        the deadlock of two such threads by handing out parts of modules, and the import fails as
-        if a package were missing.
-        """
-        warm, self.warm_model = self.warm_model, None
-        if warm is not None:
-            self._warmed = anyio.Event()
-            try:
-                await run_sync(self.importing, warm)
-            finally:
-                self._warmed.set()
-        elif self._warmed is not None:
-            await self._warmed.wait()
-
     async def _ask(
         self,
         text: str,
@@ -674,7 +600,7 @@ class Console:
         turn = self.turn = TurnState(name, self.clock(), scope)
         with scope:
             try:
-                await self._warm()
+                await self.model_import.run()
                 result = await instance.generate(message, skill=skill)
                 self._lines.finished(turn, result)
                 self.last_answer = result.text
@@ -712,8 +638,8 @@ class Console:
 
     def redraw(self) -> None:
         """Draw the live area."""
-        if self.warm_model is not None and not self.editor.is_empty:
-            self.start(self._warm)
+        if self.model_import.work is not None and not self.editor.is_empty:
+            self.start(self.model_import.run)
         question = self.questions.current
         if question is not self._announced:
             self._announced = question
@@ -762,26 +688,6 @@ class Console:
         text = self._draft_text()
         if self.draft is not None and not self.draft.is_kept(text):
             await run_sync(self.draft.keep, text)
-
-    def file_completions(self, typed: str) -> list[str]:
-        """Return how a path behind `@` may continue; the tree is read beside it."""
-        if self._files is None:
-            self._files = WorkspaceFiles(self.controller.workspace, self.clock)
-        if self._files.is_stale:
-            self.start(self._read_files, self._files)
-        return self._files.completions(typed)
-
-    async def _read_files(self, files: WorkspaceFiles) -> None:
-        if not files.is_stale:
-            return
-        is_first, files.is_reading = not files.is_read, True
-        await run_sync(files.read)
-        if is_first and self.editor.is_naming_file:
-            self.editor.buffer.start_completion()
-
-
-def _call(work: Callable[[], None]) -> None:
-    work()
 
 
 def _as_error(text: str) -> RunError:

@@ -6,12 +6,15 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from anyio.to_thread import run_sync
+
 from fast_agent.commands.completion import complete, complete_from_server
 from fast_agent.errors import FastAgentError
 from fast_agent.tui.console import SIGNS
 from fast_agent.tui.console_programs import details, external_editor, transcript
 from fast_agent.tui.drawing.scroll import quoted
 from fast_agent.tui.input.keyboard import suspend
+from fast_agent.tui.input.workspace_files import WorkspaceFiles
 from fast_agent.tui.questions import MODES
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ class ConsoleKeys:
         self._console = console
         self._interrupted = -_TWICE_SECONDS
         self._escaped = -_TWICE_SECONDS
+        self._files: WorkspaceFiles | None = None
 
     def redraw(self) -> None:
         """Draw the live area."""
@@ -73,7 +77,7 @@ class ConsoleKeys:
                 yield one.text, one.start, one.about
         start = max(line.rfind(" "), line.rfind("\n")) + 1
         if not found and line[start : start + 1] == "@":
-            for path in self._console.file_completions(line[start + 1 :]):
+            for path in self._file_completions(line[start + 1 :]):
                 yield f"@{path}", start, ""
 
     async def server_completions(self, line: str) -> list[tuple[str, int, str]]:
@@ -83,6 +87,22 @@ class ConsoleKeys:
             return []
         found = await complete_from_server(line, controller)
         return [(one.text, one.start, one.about) for one in found]
+
+    def _file_completions(self, typed: str) -> list[str]:
+        """Return how a path behind `@` may continue; the tree is read beside it."""
+        if self._files is None:
+            self._files = WorkspaceFiles(self._console.controller.workspace, self._console.clock)
+        if self._files.is_stale:
+            self._console.start(self._read_files, self._files)
+        return self._files.completions(typed)
+
+    async def _read_files(self, files: WorkspaceFiles) -> None:
+        if not files.is_stale:
+            return
+        is_first, files.is_reading = not files.is_read, True
+        await run_sync(files.read)
+        if is_first and self._console.editor.is_naming_file:
+            self._console.editor.buffer.start_completion()
 
     def terminal_size(self) -> tuple[int, int]:
         """Return columns and rows."""

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.text.visible import visible_lines
 from fast_agent.tui.drawing.markdown import MarkdownRenderer
@@ -39,6 +39,35 @@ _IMAGE_COMMANDS: Final = (
 _OSC_NOTIFIES: Final = frozenset({"iTerm.app", "WezTerm", "ghostty"})
 """Terminals that show OSC 9 as a notification, by their documentation."""
 _OSC_BYTES: Final = 74_000
+
+
+class Programs(Protocol):
+    """Gives the terminal to other programs; see `OtherPrograms`."""
+
+    @property
+    def is_away(self) -> bool:
+        """Whether another program has the terminal."""
+        ...
+
+    def hold(self, lines: Sequence[str]) -> bool:
+        """Keep lines until the terminal is back; returns whether it is away."""
+        ...
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Give the terminal to a program until it ends."""
+        ...
+
+    async def shell(self, line: str) -> None:
+        """Run what a user typed behind `!`."""
+        ...
+
+    def with_output(self, message: Message) -> Message:
+        """Put the output of the user's commands before the next message."""
+        ...
+
+    def attach_image(self) -> None:
+        """Attach the image on the clipboard to the message."""
+        ...
 
 
 def edited(text: str) -> str:

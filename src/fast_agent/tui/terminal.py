@@ -147,7 +147,7 @@ async def run_terminal(program: Program, options: TerminalOptions) -> Left:
             tool_transform=console.file_history.tools,
         )
 
-    console.importing = _import_uncollected
+    console.model_import.through = _import_uncollected
     with _printing_above(console, program.redact), _switching_soon():
         async with program.run(
             model=options.model,
@@ -272,7 +272,7 @@ def _open_desk(
         console.new_session = partial(
             _new_session, store, controller.workspace, console.file_history
         )
-    console.warm_model = partial(_warm_model, controller)
+    console.model_import.work = partial(_warm_model, controller)
     console.open(controller, console_commands(console))
     return controller
 

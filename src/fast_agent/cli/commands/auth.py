@@ -203,7 +203,7 @@ def _of(program: FastAgent) -> Authorizations:
     """
     from fast_agent.errors import ConfigError
 
-    known = program.authorizations()
+    known = program.servers.authorizations()
     if known is None:
         raise ConfigError(
             f"the home {program.gate.fault}, so it cannot keep tokens",

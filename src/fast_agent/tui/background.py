@@ -1,0 +1,90 @@
+"""Background work of the terminal: tasks that keys start, and the import that a model needs."""
+
+from __future__ import annotations
+
+from logging import getLogger
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio.to_thread import run_sync
+
+from fast_agent.errors import FastAgentError, RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from anyio.abc import TaskGroup
+
+    Work = Callable[..., Coroutine[None, None, None]]
+
+log = getLogger(__name__)
+
+
+class Background:
+    """Starts tasks for those who run outside of any task, where none can be started, as keys do.
+
+    Args:
+        fail: Reports an error of a task.
+    """
+
+    def __init__(self, fail: Callable[[FastAgentError], None]) -> None:
+        self._fail = fail
+        self._due: list[tuple[Work, tuple[object, ...]]] = []
+        self._is_due = anyio.Event()
+
+    def start(self, work: Work, *arguments: object) -> None:
+        """Request a task."""
+        self._due.append((work, arguments))
+        self._is_due.set()
+
+    async def run(self, tasks: TaskGroup) -> None:
+        """Start what is requested, until this is cancelled."""
+        while True:
+            await self._is_due.wait()
+            self._is_due = anyio.Event()
+            while self._due:
+                tasks.start_soon(self._reported, *self._due.pop(0))
+
+    async def _reported(self, work: Work, arguments: tuple[object, ...]) -> None:
+        try:
+            await work(*arguments)
+        except FastAgentError as error:
+            self._fail(error)
+        except Exception as error:  # a task boundary: the conversation continues
+            log.exception("a task of the terminal failed")
+            self._fail(RunError(f"it failed: {type(error).__name__}: {error}"))
+
+
+class ModelImport:
+    """Imports what the model needs in a worker thread, once the user starts to type.
+
+    Attributes:
+        work: The import; None where there is none, or it has begun.
+        through: Runs it; may keep the garbage collector away from it.
+    """
+
+    def __init__(self) -> None:
+        self.work: Callable[[], None] | None = None
+        self.through: Callable[[Callable[[], None]], None] = _call
+        self._done: anyio.Event | None = None
+
+    async def run(self) -> None:
+        """Import; wait if another task does so already.
+
+        Without the wait, the loop would import the same packages from another end. Python breaks
+        the deadlock of two such threads by handing out parts of modules, and the import fails as
+        if a package were missing.
+        """
+        work, self.work = self.work, None
+        if work is not None:
+            self._done = anyio.Event()
+            try:
+                await run_sync(self.through, work)
+            finally:
+                self._done.set()
+        elif self._done is not None:
+            await self._done.wait()
+
+
+def _call(work: Callable[[], None]) -> None:
+    work()
