@@ -208,8 +208,7 @@ class Database:
             SessionError: The database cannot be reached, or refuses.
         """
         try:
-            with self._lock:
-                connection = self._idle.pop() if self._idle else None
+            connection = self._idle_one()
             if connection is not None:
                 try:
                     return self._rows(connection, statement, values)
@@ -233,12 +232,24 @@ class Database:
         except BaseException:
             connection.close()
             raise
+        self.give_back(connection)
+        return rows
+
+    def take(self) -> Line:
+        """Return a connection that is not in use; see `connect`. It may have been lost since."""
+        return self._idle_one() or self.connect()
+
+    def give_back(self, connection: Line) -> None:
+        """Keep a connection for the next who needs one."""
         with self._lock:
             if len(self._idle) < _MAX_IDLE:
                 self._idle.append(connection)
-                return rows
+                return
         connection.close()
-        return rows
+
+    def _idle_one(self) -> Line | None:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
 
     def close(self) -> None:
         """Close the connections that are not in use."""

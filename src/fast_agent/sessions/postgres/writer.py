@@ -244,7 +244,7 @@ class Writer:
             if self._until_renewal() <= 0:
                 self._renew()
         if connection is not None:
-            connection.close()
+            self._database.give_back(connection)
 
     def _until_renewal(self) -> float:
         return self._renewed_at + self.lease_seconds / 3 - monotonic()
@@ -366,7 +366,7 @@ class Writer:
 
     def _connected(self) -> Line:
         if self._connection is None:
-            self._connection = self._database.connect()
+            self._connection = self._database.take()
         return self._connection
 
     def _drop_connection(self) -> None:
