@@ -32,10 +32,12 @@ from fast_agent.engine.model_requests import ModelRequests
 from fast_agent.engine.run_rows import DONE, FAILED, NewRun
 from fast_agent.engine.run_steps import DurableSteps
 from fast_agent.engine.run_store import FullDiskError, RunStore, StoreError
+from fast_agent.errors import ToolError
 from fast_agent.steps.parts import StepRedactor
-from fast_agent.steps.steps import Codec, Key, Step, entered
+from fast_agent.steps.steps import Codec, Key, Step, entered, here
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from pathlib import Path
 
     from fast_agent.engine.engine import RunAnswer, RunState
@@ -368,6 +370,81 @@ def test_whether_a_time_out_expired_is_decided_once(tmp_path: Path, late: bool) 
     again = anyio.run(live, 0 if late else 60, 60 if late else 0.0)
     assert again == (late, None if late else "answer", 0)
     store.close()
+
+
+def in_a_life(store: Path, work: Callable[[DurableSteps], Awaitable[None]]) -> None:
+    """Carry on the run of a store in a process of its own, which may end in the middle."""
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+
+            async def live() -> None:
+                opened = RunStore(store, "b")
+                opened.recover()
+                run = opened.take("me")
+                assert run is not None
+                steps = DurableSteps(opened, run, StepRedactor(), ModelRequests(1, notify=print))
+                with entered(steps.top):
+                    await work(steps)
+                opened.close()
+
+            anyio.run(live)
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) in {0, -signal.SIGKILL}
+
+
+@pytest.mark.spec("RUN-3", "RUN-27")
+@pytest.mark.parametrize(
+    ("killed", "repeatable", "asked", "acted"),
+    [
+        ("while it asks", True, 2, 1),
+        ("while it asks", False, 1, 0),
+        ("while it acts", True, 1, 2),
+        ("while it acts", False, 1, 1),
+    ],
+)
+def test_a_call_that_asks_its_user_is_repeated_as_any_other(
+    tmp_path: Path, killed: str, repeatable: bool, asked: int, acted: int
+) -> None:
+    path, noted = tmp_path / "runs.sqlite", tmp_path / "noted"
+    store = RunStore(path, "b")
+    store.queue([NewRun(0, "k", "a", '"hi"')])
+    store.close()
+    text = Codec[str](str, str)
+
+    def note(what: str) -> int:
+        with noted.open("a") as file:
+            file.write(f"{what}\n")
+        return noted.read_text().split("\n").count(what)
+
+    async def human() -> str:
+        if note("asked") == 1 and killed == "while it asks":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "yes"
+
+    async def call() -> str:
+        answer = await here().steps.wait_for(Step("human", "call"), human, text)
+        await anyio.lowlevel.checkpoint()  # the answer is in the file
+        if note("acted") == 1 and killed == "while it acts":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"done after {answer}"
+
+    async def live(steps: DurableSteps) -> None:
+        try:
+            note(await steps.ask(Step("tool", "call", repeatable=repeatable), call, text))
+        except ToolError as error:
+            note(error.message)
+
+    for _ in range(3):
+        in_a_life(path, live)
+    lines = noted.read_text().splitlines()
+    assert (lines.count("asked"), lines.count("acted")) == (asked, acted)
+    last = "done after yes" if repeatable else "`call` was interrupted and is not repeated"
+    assert lines[-1] == last
 
 
 class FullStore(RunStore):

@@ -19,6 +19,7 @@ from fast_agent.models.step_model import (
 from fast_agent.steps.steps import Codec, Step, here, text_by_digest
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import describe_error, error_result
+from fast_agent.tools.tool import RuntimeTool
 from fast_agent.tools.toolbox import innermost
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ async def call_in_step(
             return await _attempt(tool, call, inner), used.usage
 
     is_local = tool.source == "function"
-    step = Step("tool", call.id, asked, context.agent_name, tool.repeatable, is_local)
+    inner = innermost(tool)
+    in_steps = isinstance(inner, RuntimeTool) and inner.asks_in_steps
+    step = Step("tool", call.id, asked, context.agent_name, tool.repeatable, is_local, in_steps)
     result, used = await steps.ask(step, work, _CALL)
     if not ran and turn is not None:
         for meter in turn.meters:

@@ -163,7 +163,7 @@ class DurableSteps(PlacedSteps):
         if step.kind != "agent":
             # An agent's own questions are cancelled again by what cancelled them.
             await self._stop_if_cancelled(known)
-        if known is not None and not step.repeatable and not self._went_inside(key):
+        if known is not None and not (step.repeatable or step.asks_in_steps):
             raise ToolError(f"`{_shown(step)}` was interrupted and is not repeated")
         if step.kind != "agent":  # its own questions are under way, each of them a step
             self._open.add(key.inside)
@@ -277,11 +277,6 @@ class DurableSteps(PlacedSteps):
         if self._fault is not None:
             self._store.flush()
             self._fault(boundary, key)
-
-    def _went_inside(self, key: Key) -> bool:
-        """Whether steps inside of this one are kept, which a repetition does not ask again."""
-        inside = key.inside
-        return any(_is_within(other.turn, inside) for other in self._known)
 
     async def _stop_if_cancelled(self, known: StepRow | None) -> None:
         """End where a former life ended: by a time-out, or by what cancelled the step."""

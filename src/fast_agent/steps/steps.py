@@ -112,6 +112,8 @@ class Step:
         agent: The agent that asks; empty where it does not matter.
         repeatable: Whether it may be asked again when it is unknown if it was answered.
         is_local: Whether any process of the run can ask it without a server, such as a function.
+        asks_in_steps: Whether all it does are steps of its own, such as the turns of another agent:
+            who keeps those may ask it again.
     """
 
     kind: Kind
@@ -120,6 +122,7 @@ class Step:
     agent: str = ""
     repeatable: bool = True
     is_local: bool = False
+    asks_in_steps: bool = False
 
 
 class Steps(Protocol):

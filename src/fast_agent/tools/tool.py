@@ -14,6 +14,7 @@ from types import UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
+    ClassVar,
     Final,
     Literal,
     Protocol,
@@ -299,9 +300,15 @@ class Toolset(Protocol):
 
 
 class RuntimeTool:
-    """What tools of the runtime have in common: they belong to no server."""
+    """What tools of the runtime have in common: they belong to no server.
+
+    Attributes:
+        asks_in_steps: Whether all a call does are steps of its own; see `Step`.
+    """
 
     __slots__ = ()
+
+    asks_in_steps: ClassVar[bool] = False
 
     @property
     def source(self) -> ToolSource:

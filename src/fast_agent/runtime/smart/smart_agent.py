@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from fast_agent.agents.delegation.agent_tool import ChildCallLimits
 from fast_agent.agents.events import ChildFinished, ChildStarted
@@ -125,6 +125,8 @@ class SmartTool(RuntimeTool):
     spec: ToolSpec
     work: Work
     repeatable: bool
+
+    asks_in_steps: ClassVar[bool] = True
 
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Answer a call; what goes wrong is an error result with every problem."""
