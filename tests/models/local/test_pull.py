@@ -233,6 +233,8 @@ def web(tmp_path: Path) -> Iterator[str]:
             pass
 
         def do_GET(self) -> None:
+            if "broken" in self.path:
+                return self.send_a_part()
             if "cut" not in self.path:
                 return super().do_GET()
             self.send_response(200)
@@ -241,6 +243,16 @@ def web(tmp_path: Path) -> Iterator[str]:
             self.wfile.write(DATA[:1000])
             self.close_connection = True
             return None
+
+        def send_a_part(self) -> None:
+            """Break the line after 1,000 bytes of what was asked for."""
+            asked = self.headers.get("range", "bytes=0-").removeprefix("bytes=").removesuffix("-")
+            start = int(asked) if "whole" not in self.path else 0
+            self.send_response(206 if start else 200)
+            self.send_header("content-length", str(len(DATA) - start))
+            self.end_headers()
+            self.wfile.write(DATA[start : int(asked) + 1000])
+            self.close_connection = True
 
     handler = partial(Quiet, directory=str(shelf))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -281,6 +293,26 @@ def test_a_url_that_fails_leaves_nothing(environ: dict[str, str], web: str, path
         pull(f"{web}/{path}?token=hidden", environ, sha256=DIGEST)
     assert "hidden" not in caught.value.message
     assert kept(environ) == []
+
+
+@pytest.mark.parametrize("path", ["broken.gguf", "broken-whole.gguf"])
+def test_a_broken_line_goes_on_where_it_was(
+    environ: dict[str, str], web: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull_module, "_RECONNECT_SECONDS", 0.0)
+    monkeypatch.setattr(pull_module, "_BLOCK", 300)
+    seen: list[tuple[int, int | None]] = []
+
+    def note(doing: str, done: int, total: int | None) -> None:
+        assert doing == "downloading"
+        seen.append((done, total))
+
+    pulled = pull(f"{web}/{path}", environ, sha256=DIGEST, progress=note)
+    assert pulled.path.read_bytes() == DATA
+    assert len(seen) > 2
+    assert seen == sorted(seen)
+    assert {total for _, total in seen} == {len(DATA)}
+    assert kept(environ) == [path]
 
 
 def test_local_weights_are_listed_found_and_removed(environ: dict[str, str]) -> None:

@@ -16,6 +16,7 @@ import zipfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISREG
+from time import sleep
 from typing import IO, TYPE_CHECKING, Final
 
 from fast_agent.errors import ModelError, os_reason
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     """Called with what is being done, the bytes done and the bytes in all, if known."""
 
 _BLOCK: Final = 1 << 20
+_PARTIAL: Final = 206
+"""The status of an answer that begins where it was asked to."""
+_RECONNECT_SECONDS: Final = 1.0
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -245,17 +249,49 @@ def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) ->
     import httpx2
 
     try:
-        with httpx2.stream("GET", url, follow_redirects=True, timeout=60) as response:
-            response.raise_for_status()
-            length = response.headers.get("content-length", "")
-            total = int(length) if length.isdecimal() else None
-            blocks = response.iter_bytes(_BLOCK)
-            return _keep(blocks, target, wanted, lambda done: progress("downloading", done, total))
+        return _keep(_downloaded(url, progress), target, wanted, lambda _: None)
     except httpx2.HTTPError as error:
         raise ModelError(
             f"`{_shown(url)}` cannot be downloaded: {_reason(error, url)}",
             hint="check the address and the network",
         ) from error
+
+
+def _downloaded(url: str, progress: Progress) -> Generator[bytes]:
+    """Yield what is at a URL; where the line breaks, go on from there as long as anything comes.
+
+    Raises:
+        httpx2.HTTPError: It cannot be reached, or the line broke before anything new came.
+    """
+    import httpx2
+
+    done = 0
+    while True:
+        # Whole bytes of the file, which a compressed answer would not count.
+        headers = {"accept-encoding": "identity"}
+        if done:
+            headers["range"] = f"bytes={done}-"
+        before = done
+        try:
+            with httpx2.stream(
+                "GET", url, follow_redirects=True, timeout=60, headers=headers
+            ) as response:
+                response.raise_for_status()
+                at = done if response.status_code == _PARTIAL else 0
+                length = response.headers.get("content-length", "")
+                total = at + int(length) if length.isdecimal() else None
+                for block in response.iter_bytes(_BLOCK):
+                    new = block[max(done - at, 0) :]  # a server may begin anew whatever is asked
+                    at += len(block)
+                    if new:
+                        yield new
+                        done = at
+                        progress("downloading", done, total)
+                return
+        except httpx2.TransportError:
+            if done == before:
+                raise
+            sleep(_RECONNECT_SECONDS)
 
 
 def _shown(url: str) -> str:
