@@ -43,7 +43,11 @@ if TYPE_CHECKING:
 _BLOCK: Final = 1 << 20
 _PARTIAL: Final = 206
 """The status of an answer that begins where it was asked to."""
+_NOTHING_LEFT: Final = 416
+"""The status of an answer that was asked to begin where the file ends."""
 _RECONNECT_SECONDS: Final = 1.0
+_MAX_TRIES: Final = 5
+"""How often a broken line is tried again before anything new came; each pause is twice the last."""
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -258,14 +262,14 @@ def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) ->
 
 
 def _downloaded(url: str, progress: Progress) -> Generator[bytes]:
-    """Yield what is at a URL; where the line breaks, go on from there as long as anything comes.
+    """Yield what is at a URL; where the line breaks, go on from there once it is back.
 
     Raises:
-        httpx2.HTTPError: It cannot be reached, or the line broke before anything new came.
+        httpx2.HTTPError: It cannot be reached, or nothing new came for half a minute of tries.
     """
     import httpx2
 
-    done = 0
+    done = tries = 0
     while True:
         # Whole bytes of the file, which a compressed answer would not count.
         headers = {"accept-encoding": "identity"}
@@ -276,11 +280,13 @@ def _downloaded(url: str, progress: Progress) -> Generator[bytes]:
             with httpx2.stream(
                 "GET", url, follow_redirects=True, timeout=60, headers=headers
             ) as response:
+                if done and response.status_code == _NOTHING_LEFT:
+                    return  # the line broke behind the last byte
                 response.raise_for_status()
                 at = done if response.status_code == _PARTIAL else 0
                 length = response.headers.get("content-length", "")
                 total = at + int(length) if length.isdecimal() else None
-                for block in response.iter_bytes(_BLOCK):
+                for block in response.iter_bytes():  # as it comes: what came is kept
                     new = block[max(done - at, 0) :]  # a server may begin anew whatever is asked
                     at += len(block)
                     if new:
@@ -289,9 +295,10 @@ def _downloaded(url: str, progress: Progress) -> Generator[bytes]:
                         progress("downloading", done, total)
                 return
         except httpx2.TransportError:
-            if done == before:
+            tries = 0 if done > before else tries + 1
+            if not done or tries == _MAX_TRIES:
                 raise
-            sleep(_RECONNECT_SECONDS)
+            sleep(_RECONNECT_SECONDS * 2**tries)
 
 
 def _shown(url: str) -> str:
@@ -330,21 +337,23 @@ def _keep(
     """Write blocks to a file next to the target, check them, and rename it to the target."""
     directory = _made(target.parent)
     digest = hashlib.sha256()
-    done = 0
+    done, head = 0, b""
     descriptor, name = tempfile.mkstemp(dir=directory, prefix=".pull-", suffix=".part")
     part = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             for block in blocks:
-                if done == 0 and not block.startswith(MAGIC):
-                    raise _not_weights(target)
+                if len(head) < len(MAGIC):
+                    head = (head + block)[: len(MAGIC)]
+                    if not MAGIC.startswith(head):
+                        raise _not_weights(target)
                 file.write(block)
                 digest.update(block)
                 done += len(block)
                 report(done)
             file.flush()
             os.fsync(file.fileno())
-        if done == 0:
+        if head != MAGIC:
             raise _not_weights(target)
         found = digest.hexdigest()
         if wanted is not None and found != wanted:
