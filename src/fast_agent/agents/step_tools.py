@@ -69,8 +69,8 @@ async def call_in_step(
             return await _attempt(tool, call, inner), used.usage
 
     is_local = tool.source == "function"
-    inner = innermost(tool)
-    in_steps = isinstance(inner, RuntimeTool) and inner.asks_in_steps
+    wrapped = innermost(tool)
+    in_steps = isinstance(wrapped, RuntimeTool) and wrapped.asks_in_steps
     step = Step("tool", call.id, asked, context.agent_name, tool.repeatable, is_local, in_steps)
     result, used = await steps.ask(step, work, _CALL)
     if not ran and turn is not None:

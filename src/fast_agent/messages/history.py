@@ -26,11 +26,16 @@ from fast_agent.messages.message import (
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from fast_agent.messages.message import Content, ToolCall
     from fast_agent.text.json_value import JsonObject
 
+RESULTS: Final = "session://results/"
+"""Prefix of the addresses of whole results; the id of the call follows."""
+
+_NO_TOOLS: Final[Mapping[str, int]] = Empty()
+_TAIL_SHARE: Final = 4  # the start of a result is more informative than its end
 _BITS = 7
 _CHUNK = 1 << _BITS
 _MASK = _CHUNK - 1
@@ -471,13 +476,6 @@ class CallIds:
         while f"{wanted}_{number}" in self:
             number += 1
         return f"{wanted}_{number}"
-
-
-RESULTS: Final = "session://results/"
-"""Prefix of the addresses of whole results; the id of the call follows."""
-
-_NO_TOOLS: Final[Mapping[str, int]] = Empty()
-_TAIL_SHARE: Final = 4  # the start of a result is more informative than its end
 
 
 @frozen

@@ -239,7 +239,7 @@ DEFAULT_SECONDS: Final = 3.0
 """How long `slow` waits when its spec does not say."""
 
 
-class SlowModel:
+class SlowModel(PassthroughModel):
     """Answers as passthrough does, later.
 
     Args:
@@ -254,14 +254,8 @@ class SlowModel:
         name: str = "slow",
         new_call_id: Callable[[], str] | None = None,
     ) -> None:
+        super().__init__(name, new_call_id)
         self._seconds = seconds
-        self._name = name
-        self._passthrough = PassthroughModel(name, new_call_id)
-
-    @property
-    def name(self) -> str:
-        """The spec it was made from."""
-        return self._name
 
     async def request(
         self, request: ModelRequest, on_delta: DeltaSink | None = None
@@ -274,10 +268,7 @@ class SlowModel:
         import anyio
 
         await anyio.sleep(self._seconds)
-        return self._passthrough.answer(request, on_delta)
-
-    async def aclose(self) -> None:
-        """Do nothing; nothing is held."""
+        return self.answer(request, on_delta)
 
 
 class PlaybackModel:

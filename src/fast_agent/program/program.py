@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 import fast_agent.decorators as decorators
 from fast_agent.cards.load_set import check_set
 from fast_agent.config.home import home_directory, working_directory
-from fast_agent.config.load import shown_path
 from fast_agent.diagnostics.rules import FULL_WINDOW
 from fast_agent.errors import CardError, ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.program.sources import (
@@ -23,6 +22,7 @@ from fast_agent.program.sources import (
     ProgramServers,
     RootReader,
     SecretSources,
+    card_origin,
 )
 from fast_agent.prompt.named_file import card_inputs
 from fast_agent.registry.admission import Admission
@@ -628,8 +628,7 @@ class Program:
     def agent_origin(self, name: str) -> str | None:
         """Return the file of an agent's card, as people are shown it; None where it has none."""
         card = self.load_set.cards.get(name)
-        source = None if card is None else card.config.source
-        return None if source is None else shown_path(source, self._cwd)
+        return None if card is None else card_origin(card, self._cwd)
 
     def server_origin(self, name: str) -> str | None:
         """Return where an MCP server is declared; see `ProgramServers.origin`."""

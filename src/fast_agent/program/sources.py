@@ -162,6 +162,12 @@ class SecretSources(NamedTuple):
     authorizations: Authorizations | None
 
 
+def card_origin(card: Card, cwd: Path) -> str | None:
+    """Return the file of a card, as people are shown it; None where it has none."""
+    source = card.config.source
+    return None if source is None else shown_path(source, cwd)
+
+
 class ProgramServers:
     """The MCP servers of a program: where they are declared and started, and their tokens.
 
@@ -216,8 +222,7 @@ class ProgramServers:
         for card in cards:
             for connect in card.config.mcp_connect:
                 if name == (connect.name or derived_name(connect.target)):
-                    source = card.config.source
-                    return None if source is None else shown_path(source, self._cwd)
+                    return card_origin(card, self._cwd)
         return None
 
     def placed(

@@ -289,13 +289,12 @@ class Writer:
     def _try(self, writes: Sequence[Write], *, again: bool) -> set[str]:
         """Write events, and return the sessions whose events are in the database."""
         if not again and len(writes) == 1 == len(writes[0].events):
-            one = writes[0]
-            hold = one.hold
-            named = (hold.session_id, hold.owner, hold.fence, one.before)
-            statement = self._connected().execute(
-                _WRITE_ONE, (*one.head, *one.listed, *named, *one.events[0]), prepare=True
-            )
-            return {one for (one,) in statement.fetchall()}
+            write = writes[0]
+            hold = write.hold
+            named = (hold.session_id, hold.owner, hold.fence, write.before)
+            values = (*write.head, *write.listed, *named, *write.events[0])
+            found = self._connected().execute(_WRITE_ONE, values, prepare=True)
+            return {one for (one,) in found.fetchall()}
         sessions, events, bodies = list[object](), list[object](), list[bytes]()
         for write in writes:
             hold = write.hold
