@@ -12,6 +12,7 @@ FastAgentError
 ├── RunError        a turn or a workflow could not be finished
 │   └── LimitError  a usage limit of the agent, or of one above it, was reached
 ├── SessionError    a session cannot be opened, resumed or written
+│   └── SessionInUseError  another process is using it
 └── TrustError      what a found project would do is not approved
     └── UnapprovedError  the same, with all that it would do, for a user to approve
 """
@@ -37,6 +38,7 @@ __all__ = [
     "ResourceError",
     "RunError",
     "SessionError",
+    "SessionInUseError",
     "ToolError",
     "ToolRetry",
     "TrustError",
@@ -170,6 +172,17 @@ class LimitError(RunError):
 
 class SessionError(FastAgentError):
     """A session cannot be opened, resumed or written."""
+
+
+class SessionInUseError(SessionError):
+    """Another process is using the session.
+
+    Attributes:
+        retry_after: Seconds until the session is free if that process stopped without a word; None
+            where it is free as soon as the process ends.
+    """
+
+    retry_after: int | None = None
 
 
 class TrustError(FastAgentError):

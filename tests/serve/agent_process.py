@@ -53,6 +53,10 @@ class ServedAgents(Served):
         return client
 
     def modern_call(self, agent: str, message: str, **meta: Any) -> Any:
+        status, answer = self.modern_post(agent, message, **meta)
+        return answer["result"] if status == 200 and "result" in answer else answer
+
+    def modern_post(self, agent: str, message: str, **meta: Any) -> tuple[int, Any]:
         headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call"}
         params = {
             "name": agent,
@@ -62,8 +66,8 @@ class ServedAgents(Served):
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
         status, answer = self.post(body, {**headers, "Mcp-Name": agent})
         if str(answer).startswith("b': ping"):  # it took a while
-            return json.loads(answer.rpartition(b"data: ")[2])["result"]
-        return answer["result"] if status == 200 and "result" in answer else answer
+            answer = json.loads(answer.rpartition(b"data: ")[2])
+        return status, answer
 
 
 class ImpatientAgents(ServedAgents):

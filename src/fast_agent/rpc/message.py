@@ -28,6 +28,8 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 CANCELLED: Final = -32800
+IN_USE: Final = -32009
+"""Another server is using what is asked for; an error of this program, which may pass."""
 MAX_DEPTH: Final = 200
 """Maximum depth of arrays and objects in a message: what handles one may be recursive."""
 RequestId: TypeAlias = "int | str"

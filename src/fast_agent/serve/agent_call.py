@@ -27,7 +27,7 @@ from fast_agent.agents.events import (
     WorkflowAdvanced,
     workflow_line,
 )
-from fast_agent.errors import FastAgentError
+from fast_agent.errors import FastAgentError, SessionInUseError
 from fast_agent.resources.problem import bad_params
 from fast_agent.resources.provider import ToolAnswer
 from fast_agent.rpc.message import NOTHING, RemoteError
@@ -90,6 +90,9 @@ class AgentCall:
 
         Returns:
             The answer; if the agent failed or was cancelled, the reason.
+
+        Raises:
+            SessionInUseError: Another server is using the conversation.
         """
         redact = self._scopes.redact
         with self._scopes.calling():
@@ -102,8 +105,12 @@ class AgentCall:
     async def _answered(self, report: Report | None, human: Human | None) -> ToolAnswer:
         try:
             message = self._exposed.message(self.name, self._arguments)
-            async with self._scopes.used(self._own) as conversation, reported(report) as listener:
-                return await self._ask(conversation, message, listener, human)
+            async with self._scopes.used(self._own) as conversation:
+                await conversation.prepare()
+                async with reported(report) as listener:
+                    return await self._ask(conversation, message, listener, human)
+        except SessionInUseError:
+            raise  # nothing was asked
         except FastAgentError as error:
             return answer_of_problem(error)
         except Exception:  # a task boundary: the server outlives a turn that broke
@@ -118,7 +125,6 @@ class AgentCall:
         human: Human | None,
     ) -> ToolAnswer:
         try:
-            await conversation.prepare()
             await conversation.take_up(self.name, message)
             agent = conversation.agent(self.name)
             context = (
@@ -170,6 +176,7 @@ class ResumableCall:
     def __init__(self, call: AgentCall, seconds: float | None = None) -> None:
         self.call = call
         self.answer: ToolAnswer | None = None
+        self.refusal: SessionInUseError | None = None
         self.report: Report | None = None
         self._seconds = ANSWER_SECONDS if seconds is None else seconds
         self._scope = anyio.CancelScope()
@@ -180,7 +187,8 @@ class ResumableCall:
     @property
     def ended(self) -> bool:
         """Whether nothing of it runs any more."""
-        return self.answer is not None or self._scope.cancel_called
+        has_ended = self.answer is not None or self.refusal is not None
+        return has_ended or self._scope.cancel_called
 
     def cancel(self) -> None:
         """End the turn as if it was cancelled."""
@@ -189,7 +197,10 @@ class ResumableCall:
     async def run(self, human: Human) -> None:
         """Run the agent; its questions go to the request that waits in `moved`."""
         with self._scope:
-            self.answer = await self.call.run(self._tell if self.report else None, human)
+            try:
+                self.answer = await self.call.run(self._tell if self.report else None, human)
+            except SessionInUseError as error:  # for its client, not for the tasks of the server
+                self.refusal = error
         self._moved.set()
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:

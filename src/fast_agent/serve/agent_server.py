@@ -15,13 +15,13 @@ from weakref import WeakKeyDictionary
 
 from anyio import to_thread
 
-from fast_agent.errors import CardError, TrustError
+from fast_agent.errors import CardError, SessionError, SessionInUseError, TrustError
 from fast_agent.resources.catalog import Catalog, page
 from fast_agent.resources.problem import RequestRefused, bad_params, shown
 from fast_agent.resources.provider import Addition, Answer, ServedTool, ToolAnswer
 from fast_agent.resources.service import ResourceService, ServerInfo, object_of, text_of
 from fast_agent.resources.session import CAPABILITIES_KEY, Change
-from fast_agent.rpc.message import INTERNAL_ERROR, NOTHING, RemoteError, encode
+from fast_agent.rpc.message import IN_USE, INTERNAL_ERROR, NOTHING, RemoteError, RpcError, encode
 from fast_agent.serve.agent_call import AgentCall, ResumableCall, ResumableCalls
 from fast_agent.serve.agent_generation import Drain
 from fast_agent.serve.agent_tools import (
@@ -292,6 +292,18 @@ class AgentServer(ResourceServer):
 
     async def answer(self, session: Session, request: Request, channel: Channel) -> Answer:
         """Answer a request; see `ResourceServer.answer`."""
+        try:
+            return await self._answer_of(session, request, channel)
+        except SessionInUseError as error:
+            seconds = error.retry_after
+            when = "later" if seconds is None else f"in {seconds} s"
+            text = f"another server is using the conversation; try again {when}"
+            data: JsonObject | None = None if seconds is None else {"retryAfter": seconds}
+            raise RpcError(IN_USE, text, data) from error
+        except SessionError as error:
+            raise RpcError(INTERNAL_ERROR, error.message) from error
+
+    async def _answer_of(self, session: Session, request: Request, channel: Channel) -> Answer:
         method, params = request.method, request.params
         if method in _OF_AGENTS and self._own(session) is None:
             await self._generations.newest()
@@ -361,6 +373,8 @@ class AgentServer(ResourceServer):
             questions = await self._exchanges.begin(self._tasks, exchange, human, channel.owner)
         if questions is not None:
             return Answer(questions)
+        if exchange.refusal is not None:
+            raise exchange.refusal
         if exchange.answer is None:
             raise bad_params("the call was cancelled: the client did not answer in time")
         return Answer(exchange.answer.data)

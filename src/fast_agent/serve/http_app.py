@@ -22,6 +22,7 @@ from fast_agent.resources.session import (
 )
 from fast_agent.rpc.message import (
     CANCELLED,
+    IN_USE,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -91,6 +92,7 @@ _STATUSES: Final = {
     METHOD_NOT_FOUND: 404,
     HEADER_MISMATCH: 400,
     -32022: 400,
+    IN_USE: 409,
 }
 """The HTTP status of an error, in the newest protocol; 200 for any other code."""
 _UNWATCHED: Final = QUICK | {"tools/list", "prompts/list"}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from math import ceil
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from fast_agent.config.settings import LEASE_SECONDS
-from fast_agent.errors import SessionError
+from fast_agent.errors import SessionError, SessionInUseError
 from fast_agent.sessions.facts import SessionFacts, SessionSummary
 from fast_agent.sessions.postgres.database import Database
 from fast_agent.sessions.postgres.log import Columns, Lease, PostgresLog
@@ -229,10 +230,13 @@ class PostgresLogs:
         self._lease.writer.let_go(hold)
         self._database.query(_RELEASE, (hold.session_id, hold.owner))
 
-    def _in_use(self, session_id: str, owner: str, left: float) -> SessionError:
+    def _in_use(self, session_id: str, owner: str, left: float) -> SessionInUseError:
         machine, pid, *_ = (*owner.split(" "), "?", "?")
-        return SessionError(
+        seconds = max(1, ceil(left))
+        error = SessionInUseError(
             f"session `{session_id}` is in use by process {pid} on {machine.partition('/')[0]}",
-            hint=f"end it there, try again in {max(1, round(left))} s in case it stopped, or go on"
+            hint=f"end it there, try again in {seconds} s in case it stopped, or go on"
             f" from a copy: `fast-agent session fork {session_id}`",
         )
+        error.retry_after = seconds
+        return error

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from fast_agent.errors import SessionError, os_reason
+from fast_agent.errors import SessionError, SessionInUseError, os_reason
 from fast_agent.sessions.facts import SessionSummary
 from fast_agent.sessions.log import SESSION_ID, summary_of
 from fast_agent.sessions.sqlite.log import SqliteLog, remove_files
@@ -218,7 +218,7 @@ class SessionFiles:
             reason = os_reason(error)
             raise SessionError(f"session `{session_id}` cannot be opened: {reason}") from error
         if not taken:
-            raise SessionError(
+            raise SessionInUseError(
                 f"session `{session_id}` is in use by process {lock.holder() or '?'}",
                 hint=f"end it there, or continue a copy: `fast-agent session fork {session_id}`",
             )
