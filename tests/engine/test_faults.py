@@ -27,14 +27,21 @@ from tests.engine.fault_world import Counts, FaultWorld
 from tests.engine.faults import cancelled, every_boundary
 from tests.patience import wait_until
 
+from fast_agent.agents.step_tools import call_in_step
 from fast_agent.engine.batch import Batch
 from fast_agent.engine.model_requests import ModelRequests
 from fast_agent.engine.run_rows import DONE, FAILED, NewRun
 from fast_agent.engine.run_steps import DurableSteps
 from fast_agent.engine.run_store import FullDiskError, RunStore, StoreError
 from fast_agent.errors import ToolError
+from fast_agent.messages.history import text_of_result
+from fast_agent.messages.message import TextContent, ToolCall, ToolResult
+from fast_agent.models.model import ToolSpec
 from fast_agent.steps.parts import StepRedactor
 from fast_agent.steps.steps import Codec, Key, Step, entered, here
+from fast_agent.text.frozen import frozen
+from fast_agent.tools.permission import AskedTool
+from fast_agent.tools.tool import ToolContext
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
     from fast_agent.engine.engine import RunAnswer, RunState
     from fast_agent.engine.run_rows import RunRow
     from fast_agent.steps.steps import Steps
+    from fast_agent.tools.tool import Tool, ToolSource
 
 
 @pytest.mark.spec("RUN-1", "RUN-2", "RUN-3", "RUN-4", "RUN-5", "RUN-22")
@@ -397,54 +405,100 @@ def in_a_life(store: Path, work: Callable[[DurableSteps], Awaitable[None]]) -> N
     assert os.waitstatus_to_exitcode(status) in {0, -signal.SIGKILL}
 
 
+class Deadly:
+    """Notes in a file what happens, and kills the process the first time one thing does.
+
+    Args:
+        path: The file.
+        kills: What kills it.
+    """
+
+    def __init__(self, path: Path, kills: str) -> None:
+        self.path = path
+        self.kills = kills
+
+    def note(self, what: str) -> None:
+        with self.path.open("a") as file:
+            file.write(f"{what}\n")
+        if what == self.kills and self.path.read_text().split("\n").count(what) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@frozen
+class Asker:
+    """A user that permits everything."""
+
+    deadly: Deadly
+
+    async def ask(self, request: object = None) -> str | None:
+        del request
+        self.deadly.note("asked")
+        return None
+
+
+@frozen
+class Actor:
+    """A tool of a server; `asker` is asked within the call, if there is one."""
+
+    deadly: Deadly
+    repeatable: bool
+    asker: Asker | None
+    spec: ToolSpec = ToolSpec("act", "Act.", {"type": "object"})
+    source: ToolSource = "mcp"
+    server_name: str | None = None
+
+    async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        del context
+        if self.asker is not None:
+            nothing = Codec[str | None](lambda given: given, lambda _: None)
+            await here().steps.wait_for(Step("human", "call"), self.asker.ask, nothing)
+            await anyio.lowlevel.checkpoint()  # the answer is in the file
+        self.deadly.note("acted")
+        return ToolResult(call.id, (TextContent("done"),))
+
+
 @pytest.mark.spec("RUN-3", "RUN-27")
 @pytest.mark.parametrize(
-    ("killed", "repeatable", "asked", "acted"),
+    ("kills", "repeatable", "needs_permission", "asked", "acted"),
     [
-        ("while it asks", True, 2, 1),
-        ("while it asks", False, 1, 0),
-        ("while it acts", True, 1, 2),
-        ("while it acts", False, 1, 1),
+        ("asked", True, False, 2, 1),
+        ("asked", False, False, 1, 0),
+        ("acted", True, False, 1, 2),
+        ("acted", False, False, 1, 1),
+        ("asked", True, True, 2, 1),
+        ("asked", False, True, 2, 1),
+        ("acted", True, True, 1, 2),
+        ("acted", False, True, 1, 1),
     ],
 )
 def test_a_call_that_asks_its_user_is_repeated_as_any_other(
-    tmp_path: Path, killed: str, repeatable: bool, asked: int, acted: int
+    tmp_path: Path, kills: str, repeatable: bool, needs_permission: bool, asked: int, acted: int
 ) -> None:
-    path, noted = tmp_path / "runs.sqlite", tmp_path / "noted"
+    """A tool that asks within its call has begun; one that waits for permission has not."""
+    path, deadly = tmp_path / "runs.sqlite", Deadly(tmp_path / "noted", kills)
     store = RunStore(path, "b")
     store.queue([NewRun(0, "k", "a", '"hi"')])
     store.close()
-    text = Codec[str](str, str)
-
-    def note(what: str) -> int:
-        with noted.open("a") as file:
-            file.write(f"{what}\n")
-        return noted.read_text().split("\n").count(what)
-
-    async def human() -> str:
-        if note("asked") == 1 and killed == "while it asks":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return "yes"
-
-    async def call() -> str:
-        answer = await here().steps.wait_for(Step("human", "call"), human, text)
-        await anyio.lowlevel.checkpoint()  # the answer is in the file
-        if note("acted") == 1 and killed == "while it acts":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return f"done after {answer}"
+    asker = Asker(deadly)
+    tool: Tool = Actor(deadly, repeatable, None if needs_permission else asker)
+    if needs_permission:
+        tool = AskedTool(tool, asker)
 
     async def live(steps: DurableSteps) -> None:
+        del steps
+        context = ToolContext(agent_name="a", turn_id="t", call_id="call", correlation_id="c")
         try:
-            note(await steps.ask(Step("tool", "call", repeatable=repeatable), call, text))
+            result = await call_in_step(tool, ToolCall("call", "act", {}), here(), context)
+            deadly.note(text_of_result(result))
         except ToolError as error:
-            note(error.message)
+            deadly.note(error.message)
 
     for _ in range(3):
         in_a_life(path, live)
-    lines = noted.read_text().splitlines()
+    lines = deadly.path.read_text().splitlines()
     assert (lines.count("asked"), lines.count("acted")) == (asked, acted)
-    last = "done after yes" if repeatable else "`call` was interrupted and is not repeated"
-    assert lines[-1] == last
+    is_done = repeatable or (needs_permission and kills == "asked")
+    assert lines[-1] == ("done" if is_done else "`call` was interrupted and is not repeated")
 
 
 class FullStore(RunStore):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.agents.budget import Meter
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.messages.json_message import message_from_wire, message_to_wire
-from fast_agent.messages.message import Message, ToolResult
+from fast_agent.messages.json_message import result_from_wire, result_to_wire
 from fast_agent.models.step_model import (
     tool_from_json,
     tool_to_json,
@@ -19,14 +18,13 @@ from fast_agent.models.step_model import (
 from fast_agent.steps.steps import Codec, Step, here, text_by_digest
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import describe_error, error_result
-from fast_agent.tools.tool import RuntimeTool
-from fast_agent.tools.toolbox import innermost
+from fast_agent.tools.toolbox import asks_in_steps, innermost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from fast_agent.agents.turn_context import TurnContext
-    from fast_agent.messages.message import ToolCall
+    from fast_agent.messages.message import ToolCall, ToolResult
     from fast_agent.models.model import ToolSpec, Usage
     from fast_agent.steps.steps import Place
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -69,8 +67,7 @@ async def call_in_step(
             return await _attempt(tool, call, inner), used.usage
 
     is_local = tool.source == "function"
-    wrapped = innermost(tool)
-    in_steps = isinstance(wrapped, RuntimeTool) and wrapped.asks_in_steps
+    in_steps = asks_in_steps(tool)
     step = Step("tool", call.id, asked, context.agent_name, tool.repeatable, is_local, in_steps)
     result, used = await steps.ask(step, work, _CALL)
     if not ran and turn is not None:
@@ -247,9 +244,7 @@ class StepSkills:
 
 def call_to_json(result: ToolResult, used: Usage) -> JsonValue:
     """Write the result of a tool call, with what it charges."""
-    value: dict[str, JsonValue] = {
-        "result": message_to_wire(Message("user", tool_results=(result,)))["tool_results"]
-    }
+    value: dict[str, JsonValue] = {"result": result_to_wire(result)}
     if used.requests or used.tool_calls or used.total_tokens:
         value["used"] = usage_to_json(used)
     return value
@@ -257,8 +252,7 @@ def call_to_json(result: ToolResult, used: Usage) -> JsonValue:
 
 def _call_read(value: JsonValue) -> tuple[ToolResult, Usage]:
     answer = cast("JsonObject", value)
-    wire: JsonObject = {"role": "user", "content": [], "tool_results": answer["result"]}
-    return message_from_wire(wire).tool_results[0], usage_from_json(answer.get("used", {}))
+    return result_from_wire(answer["result"]), usage_from_json(answer.get("used", {}))
 
 
 _CALL: Final = Codec(lambda answer: call_to_json(*answer), _call_read)
@@ -266,8 +260,7 @@ _CALL: Final = Codec(lambda answer: call_to_json(*answer), _call_read)
 
 def _agent_call_written(answer: tuple[ToolResult, Sequence[JsonObject]]) -> JsonValue:
     result, made = answer
-    wire = message_to_wire(Message("user", tool_results=(result,)))
-    return {"result": wire["tool_results"], "made": list(made)}
+    return {"result": result_to_wire(result), "made": list(made)}
 
 
 def _agent_call_read(value: JsonValue) -> tuple[ToolResult, Sequence[JsonObject]]:

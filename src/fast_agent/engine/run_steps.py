@@ -163,7 +163,7 @@ class DurableSteps(PlacedSteps):
         if step.kind != "agent":
             # An agent's own questions are cancelled again by what cancelled them.
             await self._stop_if_cancelled(known)
-        if known is not None and not (step.repeatable or step.asks_in_steps):
+        if known is not None and not _may_be_asked_again(step):
             raise ToolError(f"`{_shown(step)}` was interrupted and is not repeated")
         if step.kind != "agent":  # its own questions are under way, each of them a step
             self._open.add(key.inside)
@@ -242,7 +242,7 @@ class DurableSteps(PlacedSteps):
             self._reach("before", key)
             if step.kind in _WITH_BEGIN:
                 self._store.write_step(self._run, key, asked, BEGUN)
-                if not step.repeatable:
+                if not _may_be_asked_again(step):
                     self._store.settle()
                 self._reach("begun", key)
             if step.kind != "model":
@@ -418,6 +418,10 @@ class RuntimeFacts(NullSteps):
             self._known[key] = value()
             self._store.set_facts({key: self._known[key]})
         return self._known[key]
+
+
+def _may_be_asked_again(step: Step) -> bool:
+    return step.repeatable or step.asks_in_steps
 
 
 def _model_of(step: Step) -> JsonValue:

@@ -285,6 +285,24 @@ def message_from_wire(value: JsonValue) -> Message:
     return message
 
 
+def result_to_wire(result: ToolResult) -> dict[str, JsonValue]:
+    """Convert a result to the JSON form it has in a message: an object of its id."""
+    return {result.id: _result_to_wire(result)}
+
+
+def result_from_wire(value: JsonValue) -> ToolResult:
+    """Read one result.
+
+    Args:
+        value: Its JSON form.
+
+    Raises:
+        HistoryError: A field is missing or of the wrong kind.
+    """
+    wire: JsonObject = {"role": "user", "content": [], "tool_results": value}
+    return message_from_wire(wire).tool_results[0]
+
+
 def read_message(node: Node) -> Message | None:
     """Read one message, noting problems in the node; None if it is not an object."""
     if node.fields() is None:

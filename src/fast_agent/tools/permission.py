@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.errors import ToolError
+from fast_agent.messages.json_message import result_from_wire, result_to_wire
 from fast_agent.resources.skill_client.text import summary
 from fast_agent.steps.steps import Codec, Step, here
 from fast_agent.text.frozen import frozen
@@ -13,7 +14,7 @@ from fast_agent.tools.allowed_calls import NOTHING_ALLOWED
 from fast_agent.tools.human import HumanRequest
 from fast_agent.tools.result import error_result, said
 from fast_agent.tools.tool import PreviewedTool
-from fast_agent.tools.toolbox import WrappedTool
+from fast_agent.tools.toolbox import WrappedTool, asks_in_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,6 +128,11 @@ class AskedTool(WrappedTool):
         self._permission = permission
         self._permits = permits
 
+    @property
+    def asks_in_steps(self) -> bool:
+        """Always True: the question is one, and so is the call."""
+        return True
+
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Call it where that is permitted; an error result where it is not."""
         tool = self._tool
@@ -146,7 +152,25 @@ class AskedTool(WrappedTool):
         refused = await _asked(self._permission, request, self._permits)
         if refused is not None:
             return error_result(call.id, f"`{call.name}` was not run: {refused}")
+        return await _permitted(tool, call, context)
+
+
+async def _permitted(tool: Tool, call: ToolCall, context: ToolContext) -> ToolResult:
+    """Make the call a step of its own.
+
+    A kill while the question was open is then no kill during the call, and the user is asked again;
+    a kill during the call comes after the answer was written, and they are not.
+    """
+
+    async def work() -> ToolResult:
         return await tool.call(call, context)
+
+    place = here()
+    if place.silent or asks_in_steps(tool):
+        return await work()
+    asked: JsonObject = {"tool": call.name, "arguments": call.arguments}
+    step = Step("tool", call.id, asked, context.agent_name, tool.repeatable)
+    return await place.steps.ask(step, work, _RESULT)
 
 
 async def _asked(
@@ -168,6 +192,7 @@ async def _asked(
     return await place.steps.wait_for(step, work, _REFUSAL)
 
 
+_RESULT: Final[Codec[ToolResult]] = Codec(result_to_wire, result_from_wire)
 _REFUSAL: Final[Codec[str | None]] = Codec(
     lambda refused: refused, lambda value: None if value is None else str(value)
 )

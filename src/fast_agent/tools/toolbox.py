@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.tool import PreviewedTool, Tool
+from fast_agent.tools.tool import PreviewedTool, RuntimeTool, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -169,10 +169,22 @@ class WrappedTool(Tool):
         tool = self._tool
         return await tool.preview(arguments) if isinstance(tool, PreviewedTool) else None
 
+    @property
+    def asks_in_steps(self) -> bool:
+        """Whether all a call does are steps of its own; see `Step`."""
+        return asks_in_steps(self._tool)
+
     @abstractmethod
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Call the other tool, in this kind's way."""
         ...
+
+
+def asks_in_steps(tool: Tool) -> bool:
+    """Return whether all a call of a tool does are steps of its own; see `Step`."""
+    if isinstance(tool, (RuntimeTool, WrappedTool)):
+        return tool.asks_in_steps
+    return tool.source == "agent"
 
 
 def innermost(tool: Tool) -> Tool:

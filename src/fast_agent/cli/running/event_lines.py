@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from fast_agent.agents import events
 from fast_agent.cli.output import standard_output
-from fast_agent.messages.json_message import message_to_wire
+from fast_agent.messages.json_message import message_to_wire, result_to_wire
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.model import ContextUse, Usage
 
@@ -125,10 +125,8 @@ def _to_wire(value: object) -> JsonValue:
         case ToolCall():
             return {"id": value.id, "name": value.name, "arguments": dict(value.arguments)}
         case ToolResult():
-            # A result has a wire form only within a message.
-            wire = message_to_wire(Message("user", tool_results=(value,)))
-            results = cast("Mapping[str, JsonObject]", wire["tool_results"])
-            return {"id": value.id, **results[value.id]}
+            wire = cast("Mapping[str, JsonObject]", result_to_wire(value))
+            return {"id": value.id, **wire[value.id]}
         case Usage():
             return {
                 **{name: getattr(value, name) for name in _USAGE_FIELDS},
