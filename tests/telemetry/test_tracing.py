@@ -11,16 +11,14 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import distribution
-from threading import Event, Thread
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -35,6 +33,7 @@ from tests.engine.batch_world import (
     run_command,
 )
 from tests.own_home import own_home
+from tests.telemetry.collector import receiver, spans_of
 
 from fast_agent import FastAgent
 from fast_agent.errors import FastAgentError
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from pathlib import Path
 
-    from opentelemetry.proto.trace.v1.trace_pb2 import Span
     from opentelemetry.sdk.trace import ReadableSpan
 
     from fast_agent.agents.runtime_options import RuntimeOptions
@@ -206,31 +204,11 @@ def test_every_name_is_one_of_the_pinned_conventions() -> None:
         assert f'"{name}"' not in text, f"`{name}` is part of the conventions now"
 
 
-class _Collector(BaseHTTPRequestHandler):
-    taken: dict[str, list[bytes]]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.taken.setdefault(self.path, []).append(body)
-        self.send_response(405 if self.path.startswith("/refused") else 200)
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the overridden name)
-        """Say nothing."""
-
-
 @pytest.fixture(name="collector")
 def _collector() -> Generator[tuple[str, dict[str, list[bytes]]]]:
     """A receiver of OTLP on this machine: its address, and what it took by path."""
-    taken: dict[str, list[bytes]] = {}
-    handler = type("Handler", (_Collector,), {"taken": taken})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", taken
-        server.shutdown()
-        thread.join()
+    with receiver() as started:
+        yield started
 
 
 def _go(place: Path, code: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
@@ -246,24 +224,13 @@ def _go(place: Path, code: str = "", **environ: str) -> subprocess.CompletedProc
     )
 
 
-def _spans_of(taken: Mapping[str, list[bytes]]) -> list[Span]:
-    requests = [ExportTraceServiceRequest.FromString(one) for one in taken["/v1/traces"]]
-    return [
-        span
-        for request in requests
-        for resource in request.resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    ]
-
-
 def test_a_collector_named_in_the_environment_gets_spans_and_metrics(
     tmp_path: Path, collector: tuple[str, dict[str, list[bytes]]]
 ) -> None:
     address, taken = collector
     run = _go(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=address)
     assert (run.returncode, run.stdout) == (0, "hello\n"), run.stderr
-    spans = _spans_of(taken)
+    spans = spans_of(taken)
     assert sorted(span.name for span in spans) == ["chat passthrough", "invoke_agent agent"]
     assert len({span.trace_id for span in spans}) == 1
     metrics = [ExportMetricsServiceRequest.FromString(one) for one in taken["/v1/metrics"]]
@@ -402,7 +369,7 @@ def test_a_served_call_continues_the_trace_of_its_client(
             if "id" in line:
                 assert "result" in json.loads(server.stdout.readline())
         server.stdin.close()
-    turn = next(span for span in _spans_of(taken) if span.name == "invoke_agent ann")
+    turn = next(span for span in spans_of(taken) if span.name == "invoke_agent ann")
     continued = isinstance(given, str) and given.startswith("00-")
     assert (turn.trace_id == b"\xab" * 16) is continued
     assert turn.parent_span_id == (b"\xcd" * 8 if continued else b"")
@@ -438,7 +405,7 @@ def test_a_run_that_continues_is_linked_to_the_trace_it_began_in(
         (run,) = json.loads(run_command(world, "runs", "list", "--json").stdout)
         exported = run_command(world, "runs", "export", run["id"], "-o", "run.jsonl").stdout
         run_command(world, *shlex.split(exported)[1:])
-    turn = next(one for one in _spans_of(taken) if one.name == "invoke_agent noter")
+    turn = next(one for one in spans_of(taken) if one.name == "invoke_agent noter")
     (link,) = turn.links
     assert (link.trace_id.hex(), link.span_id.hex()) == (trace_id, span_id)
     assert turn.trace_id != link.trace_id

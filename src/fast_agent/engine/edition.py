@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    from fast_agent.agents.events import Listener
     from fast_agent.cards.agent_config import FileAccess
     from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
@@ -175,15 +176,20 @@ class CardProgram(Protocol):
         human: Human | None = None,
         steps: Steps = NULL_STEPS,
         partial_set: bool = False,
+        is_traced: bool = True,
     ) -> AbstractAsyncContextManager[LiveCards]:
         """Make the agents live."""
+        ...
+
+    def traced(self, notify: Callable[[str], None]) -> AbstractAsyncContextManager[Listener | None]:
+        """Return what makes traces of events, where the program or the environment wants them."""
         ...
 
 
 def live(
     program: CardProgram, choices: EditionChoices, steps: Steps, human: Human | None = None
 ) -> AbstractAsyncContextManager[LiveCards]:
-    """Make the agents of an edition live.
+    """Make the agents of an edition live; their turns are not traced.
 
     Args:
         program: The program; the cards are loaded.
@@ -199,6 +205,7 @@ def live(
         human=human,
         steps=steps,
         partial_set=True,
+        is_traced=False,
     )
 
 

@@ -28,31 +28,6 @@ ENDED: Final[frozenset[RunState]] = frozenset({"done", "failed", "cancelled"})
 
 
 @frozen
-class RunSpec:
-    """A run to be started.
-
-    Args:
-        id: Its id; a run of this id that was started before is the one that is returned.
-        agent: The agent its message goes to.
-        message: The message.
-        batch: The batch it belongs to, or None.
-        key: What it is known by in its batch.
-        edition: Digest of the cards it is to run with.
-        output_schema: JSON Schema of its answer, or None for plain text.
-        traceparent: The W3C trace context of the caller, or None.
-    """
-
-    id: str
-    agent: str
-    message: str
-    batch: str | None = None
-    key: str = ""
-    edition: str | None = None
-    output_schema: JsonObject | None = None
-    traceparent: str | None = None
-
-
-@frozen
 class RunAnswer:
     """What a run answered.
 
@@ -65,23 +40,6 @@ class RunAnswer:
     output: JsonValue
     used: JsonObject
     cost: float | None = None
-
-
-class RunHandle(Protocol):
-    """A run that was started."""
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-        ...
-
-    async def answer(self) -> RunAnswer:
-        """Wait for its end.
-
-        Raises:
-            FastAgentError: It failed or was cancelled.
-        """
-        ...
 
 
 @frozen
@@ -178,19 +136,6 @@ class RunEvent:
     step: StepFacts | None = None
 
 
-@frozen
-class HumanAnswer:
-    """What a human answered to a question of a run.
-
-    Args:
-        name: The question, by the name of its step.
-        value: The answer.
-    """
-
-    name: str
-    value: JsonValue
-
-
 class Runs(Protocol):
     """The runs an engine carries: read, watched, and cancelled from any process."""
 
@@ -240,21 +185,5 @@ class KeptRuns(Runs, Protocol):
 
         Returns:
             How many runs were deleted.
-        """
-        ...
-
-
-class Engine(KeptRuns, Protocol):
-    """Carries runs to their end, whatever processes start or end while they run."""
-
-    async def start(self, run: RunSpec) -> RunHandle:
-        """Start a run, or return the one of this id that was started before."""
-        ...
-
-    async def signal(self, run_id: str, answer: HumanAnswer) -> None:
-        """Answer a question that a run waits with.
-
-        Raises:
-            RunError: It waits for no such answer.
         """
         ...

@@ -14,7 +14,14 @@ from fast_agent.agents.delegation.child_history import (
     history_files,
     reads_of,
 )
-from fast_agent.agents.events import Origin
+from fast_agent.agents.events import (
+    ModelAnswered,
+    ModelRequested,
+    Origin,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
 from fast_agent.agents.history.transcript import Transcript
 from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.agents.step_tools import call_to_json
@@ -23,6 +30,7 @@ from fast_agent.engine.part_store import missing_part
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import ToolCall
+from fast_agent.models.model import Usage
 from fast_agent.models.step_model import request_from_json, response_to_json, usage_from_json
 from fast_agent.steps.parts import Parts, StepRedactor, spread
 from fast_agent.steps.steps import NullSteps, Place, Places, entered, turn_id
@@ -32,8 +40,10 @@ from fast_agent.tools.tool import no_progress
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from typing import Self
 
     from fast_agent.agents.delegation.child_history import Source
+    from fast_agent.agents.events import Event, Listener
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.messages.message import Message
     from fast_agent.models.model import DeltaSink, Model
@@ -140,6 +150,7 @@ class StepExecutor:
         on_delta: DeltaSink | None = None,
         progress: Progress = no_progress,
         human: Human | None = None,
+        listener: Listener | None = None,
     ) -> StepAnswer:
         """Ask what a step asks.
 
@@ -150,15 +161,22 @@ class StepExecutor:
             on_delta: Notified of the text of a model as it comes, or None.
             progress: Notified of the progress of a tool.
             human: Asks the user of the run, or None.
+            listener: Hears of a model request and a tool call what it would hear in a turn: each is
+                a turn of its own. None hears nothing.
 
         Raises:
             FastAgentError: What is asked could not be answered.
         """
+        # Steps of a turn may be under way at once, and each ends separately.
+        name = f"{step.turn_id} {step.kind} {step.name} {step.number}"
+        events = TurnEvents(Origin(step.agent, name, step.turn_id), listener)
         match step.kind:
             case "model":
-                return StepAnswer(await self._ask_model(step, parts, known, on_delta))
+                with events:
+                    return StepAnswer(await self._ask_model(step, parts, known, on_delta, events))
             case "tool":
-                return StepAnswer(await self._call_tool(step, progress, human))
+                with events:
+                    return StepAnswer(await self._call_tool(step, progress, human, events))
             case "hook":
                 return await self._run_hook(step, parts)
             case "read":
@@ -175,6 +193,7 @@ class StepExecutor:
         parts: Mapping[str, JsonValue],
         known: Mapping[str, Sequence[Message]],
         on_delta: DeltaSink | None,
+        events: TurnEvents,
     ) -> JsonValue:
         asked = dict(cast("JsonObject", step.asked))
         messages = self._conversation(str(asked["messages"]), parts, known)
@@ -186,7 +205,9 @@ class StepExecutor:
         request = replace(request_from_json(asked), messages=messages)
         if self._retries is not None:
             request = replace(request, params=replace(request.params, retries=self._retries))
+        events.notify(ModelRequested, str(asked["model"]), step.number)
         response = await model.request(request, on_delta)
+        events.notify(ModelAnswered, response.message, response.usage, step.number)
         return self._redactor.redacted(response_to_json(response))
 
     def _conversation(
@@ -217,7 +238,7 @@ class StepExecutor:
         return messages
 
     async def _call_tool(
-        self, step: DescribedStep, progress: Progress, human: Human | None
+        self, step: DescribedStep, progress: Progress, human: Human | None, events: TurnEvents
     ) -> JsonValue:
         asked = cast("Mapping[str, JsonValue]", self._redactor.restored(step.asked))
         call = ToolCall(step.name, str(asked["tool"]), cast("JsonObject", asked["arguments"]))
@@ -227,6 +248,7 @@ class StepExecutor:
         if tool is None:
             result = error_result(call.id, f"there is no tool `{call.name}` any more")
             return call_to_json(result, used.usage)
+        events.notify(ToolStarted, call, tool.source, tool.server_name)
         conversation = self._runtime.new_conversation()
         try:
             turn = conversation.context.below(step.turn_id, (used,), depth=step.turn.count("/"))
@@ -259,6 +281,7 @@ class StepExecutor:
                 )
         finally:
             await conversation.aclose()
+        events.notify(ToolFinished, call, result)
         return self._redactor.redacted(call_to_json(result, used.usage))
 
     async def _run_hook(self, step: DescribedStep, parts: Mapping[str, JsonValue]) -> StepAnswer:
@@ -321,6 +344,32 @@ class StepExecutor:
         if not isinstance(agent, LlmAgent):
             raise RunError(f"agent `{name}` has no tools of its own")
         return agent
+
+
+class TurnEvents:
+    """The events of a turn, for a listener: in a `with` block, whose failure is one of them.
+
+    Args:
+        origin: The turn.
+        listener: The listener; None for nobody.
+    """
+
+    def __init__(self, origin: Origin, listener: Listener | None) -> None:
+        self._origin = origin
+        self._listener = listener
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            reason = "error" if isinstance(error, Exception) else "cancelled"
+            self.notify(TurnFinished, reason, None, Usage(), Usage(), str(error))
+
+    def notify(self, kind: Callable[..., Event], *facts: object) -> None:
+        """Tell the listener of an event."""
+        if self._listener is not None:
+            self._listener(kind(self._origin, *facts))
 
 
 class ReadProbe(NullSteps):

@@ -448,6 +448,7 @@ class Program:
         adjust: Callable[[RuntimeOptions], RuntimeOptions] | None = None,
         partial_set: bool = False,
         deps: object = None,
+        is_traced: bool = True,
     ) -> AsyncGenerator[AgentApp]:
         """Make the agents live: `async with fast.run() as app:`.
 
@@ -472,6 +473,7 @@ class Program:
             partial_set: Whether it may run without the default agent, where that may not act.
             deps: A value, or a list of values, that function tools get by `Deps[Type]`; they come
                 before those of the program.
+            is_traced: Whether turns are traced, where the environment or the program asks for it.
 
         Raises:
             TrustError: The default agent came with a project, and may not act.
@@ -520,7 +522,7 @@ class Program:
         builders = {**BUILDERS, **WORKFLOWS}
         try:
             async with (
-                self._traced(notify) as tracing,
+                self.traced(notify) if is_traced else nullcontext() as tracing,
                 # Nothing is carried elsewhere that is recorded, replayed, or pinned for elsewhere.
                 self._carried(options.human, wanted=steps is NULL_STEPS) as carrier,
                 Runtime(
@@ -557,10 +559,15 @@ class Program:
             return nullcontext()
         return self.new_carrier(human)
 
-    def _traced(
-        self, notify: Callable[[str], None]
-    ) -> AbstractAsyncContextManager[Listener | None]:
-        """Trace turns where the program or the environment asks for it."""
+    def traced(self, notify: Callable[[str], None]) -> AbstractAsyncContextManager[Listener | None]:
+        """Make traces of the events that the listener given here hears.
+
+        Args:
+            notify: Called with a line if tracing was requested but cannot start.
+
+        Returns:
+            The listener; None where neither the program nor the environment asks for traces.
+        """
         if not is_wanted(self._environ):
             return nullcontext()
         from fast_agent.telemetry.tracing import traced

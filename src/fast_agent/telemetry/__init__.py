@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -63,6 +64,35 @@ def caller_trace(meta: JsonValue) -> AbstractContextManager[None]:
     if "opentelemetry.sdk.trace" not in sys.modules or not isinstance(meta, Mapping):
         return nullcontext()
     return nullcontext() if "traceparent" not in meta else _inside(meta)
+
+
+def current_trace() -> JsonObject | None:
+    """Return the current trace, as `caller_trace` takes it; None where nothing is traced."""
+    if "opentelemetry.sdk.trace" not in sys.modules:
+        return None
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    trace: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(trace)
+    return trace or None
+
+
+_is_traced_elsewhere: ContextVar[bool] = ContextVar("whether others trace this", default=False)
+
+
+@contextmanager
+def traced_elsewhere() -> Generator[None]:
+    """Make no spans of the events inside: they happen in another process, which makes them."""
+    token = _is_traced_elsewhere.set(True)
+    try:
+        yield
+    finally:
+        _is_traced_elsewhere.reset(token)
+
+
+def is_traced_elsewhere() -> bool:
+    """Return whether another process traces what is happening now."""
+    return _is_traced_elsewhere.get()
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from fast_agent.agents.events import (
     TurnStarted,
 )
 from fast_agent.steps.steps import here
-from fast_agent.telemetry import has_provider, is_sent
+from fast_agent.telemetry import has_provider, is_sent, is_traced_elsewhere
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -112,6 +112,8 @@ class Tracing:
 
     def __call__(self, event: Event) -> None:
         """Start or end a span."""
+        if is_traced_elsewhere():
+            return
         if isinstance(event, TurnStarted):
             self._start_turn(event)
         elif isinstance(event, ModelRequested):

@@ -59,6 +59,9 @@ class TemporalWorld:
         store: Keeps editions and parts.
         options: Names a queue of this world's own.
         cipher: Encrypts what the server is given, or None.
+
+    Attributes:
+        environ: Further variables of the environment of its programs.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class TemporalWorld:
         self.store = store
         self.options = options
         self.cipher = cipher
+        self.environ: dict[str, str] = {}
         self.runs = TemporalRuns(client, options, store, heartbeat_seconds=2.0)
 
     @property
@@ -86,7 +90,7 @@ class TemporalWorld:
         config = self.directory / "config.yaml"
         return FastAgent(
             cwd=workspace or self.directory,
-            environ={"FAST_AGENT_HOME": str(self.directory / "home")},
+            environ={"FAST_AGENT_HOME": str(self.directory / "home"), **self.environ},
             config_path=config if config.exists() else None,
             ignore_config=not config.exists(),
         )

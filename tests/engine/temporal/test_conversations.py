@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from tests.engine.batch_world import ModelServer, Reply, call_reply, text_reply
 from tests.engine.temporal.temporal_world import TemporalWorld, eventually, temporal_world
+from tests.telemetry.collector import receiver, spans_of
 from tests.temporal_server import TemporalServer
 
 from fast_agent.cli.running.temporal import PinnedProgram
@@ -115,6 +116,34 @@ async def test_a_conversation_continues_in_a_new_history_when_one_grows_long(
             await eventually(all_are_closed)
             # A turn that began below the limit ends in the same history.
             assert max(length for _, length in await conversations(world)) < 2 * MAX_EVENTS
+
+
+@pytest.mark.spec("OTEL-7")
+async def test_a_turn_is_one_trace_whose_spans_are_made_once_however_often_it_is_replayed(
+    tmp_path: Path, server: TemporalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reply(body: dict[str, Any]) -> Reply:
+        said = body["messages"][-1]
+        if said["role"] == "user" and said["content"] == "go":
+            return call_reply("agent__kid", {"message": "help"}, "call-1")
+        return text_reply("done")
+
+    with ModelServer(reply) as models, receiver() as (address, taken):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        async with temporal_world(tmp_path, server) as world:
+            world.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = address
+            use_model(world, models)
+            world.write(one=f"{AGENT}agents: [kid]\n", kid=AGENT.replace("default: true\n", ""))
+            # Without a cache, the workflow begins anew at each of its steps.
+            async with world.worker(max_cached_runs=0), talking(world) as app:
+                assert await app.one("go") == "done"
+        assert sum(models.asked.values()) == 3
+    spans = spans_of(taken)
+    assert sorted(one.name for one in spans) == ["chat generic.m"] * 3 + ["invoke_agent one"]
+    (turn,) = (one for one in spans if one.name == "invoke_agent one")
+    for span in spans:
+        assert span.trace_id == turn.trace_id
+        assert span is turn or span.parent_span_id == turn.span_id
 
 
 @pytest.mark.spec("TEMPORAL-19")

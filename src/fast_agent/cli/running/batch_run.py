@@ -10,6 +10,7 @@ import time
 from base64 import b64decode
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import fields, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from anyio import CancelScope
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.agents.events import Listener
     from fast_agent.agents.output import OutputShape
     from fast_agent.app import FastAgent
     from fast_agent.cli.output import Output
@@ -443,12 +445,14 @@ class BatchCommand(CardOptions):
         progress: BatchProgress,
     ) -> AsyncGenerator[tuple[Ask, str]]:
         """Have workers answer runs; yields what waits for one, and the edition of new ones."""
+        from fast_agent.agents.events import Origin, TurnFinished, TurnStarted
         from fast_agent.cli.running.temporal import choices_of, pin_cards, temporal_runs, tool_paths
         from fast_agent.engine.engine import RunAnswer
+        from fast_agent.engine.execute import TurnEvents
         from fast_agent.messages.message import Message
         from fast_agent.models.step_model import usage_to_json
+        from fast_agent.steps.steps import entered
 
-        del progress
         runs = await temporal_runs(program, self.temporal_address)
         choices = choices_of(self, program, self.agent)
         pinned = await pin_cards(runs, program, choices, tool_paths(self, program))
@@ -457,8 +461,8 @@ class BatchCommand(CardOptions):
         store.set_facts({"cluster": salt})
         schema = None if shape is None else shape.schema.schema
 
-        async def ask(run: RunRow, steps: Steps) -> RunAnswer:
-            del steps
+        async def ask(run: RunRow, steps: Steps, tracing: Listener | None) -> RunAnswer:
+            message = Message.user(json.loads(run.input))
 
             async def answered() -> RunResult:
                 edition = replace(pinned, digest=run.edition or pinned.digest)
@@ -466,18 +470,24 @@ class BatchCommand(CardOptions):
                     f"{salt}-{run.id}",
                     edition,
                     run.agent,
-                    Message.user(json.loads(run.input)),
+                    message,
                     schema=schema,
                     memo={"batch": store.batch, "key": run.key},
                 )
                 return await runs.result(handle)
 
-            result = await requests.send(run.agent, answered)
+            turn = TurnEvents(Origin(run.agent, run.id, None), tracing)
+            with entered(steps.top), turn as events:
+                events.notify(TurnStarted, message)
+                result = await requests.send(run.agent, answered)
+                used = result.used
+                events.notify(TurnFinished, result.stop_reason, result.message, used, used)
             requests.record(usage_to_json(result.used))
             output = result.message.text if shape is None else result.structured
             return RunAnswer(output, usage_to_json(result.used), result.used.cost)
 
-        yield ask, pinned.digest
+        async with program.traced(progress.note) as tracing:
+            yield partial(ask, tracing=tracing), pinned.digest
 
     def _most_errors(self, total: int) -> int | None:
         text = self.max_errors

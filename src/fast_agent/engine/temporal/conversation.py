@@ -19,7 +19,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from fast_agent.engine.temporal.progress import SHOW_SECONDS, TurnView
-from fast_agent.engine.temporal.runs import RunCancelledError, wait_or_raise
+from fast_agent.engine.temporal.runs import RunCancelledError, traced, wait_or_raise
 from fast_agent.engine.temporal.workflow import OUT_OF_STEP, TURN_CANCELLED, fast_agent_error
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_from_json
@@ -135,6 +135,7 @@ class TemporalCarrier:
             "message": self._runs.redactor.redacted(message_to_wire(life.message)),
             "schema": None if output is None else output.schema.schema,
             "shows": life.is_heard,
+            **traced(),
         }
         view = TurnView(life)
         said = await self._said(life, view, history, given)

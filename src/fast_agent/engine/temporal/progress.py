@@ -27,6 +27,7 @@ from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.model import ContextUse, TextDelta, Usage
 from fast_agent.models.step_model import usage_from_json, usage_to_json
+from fast_agent.telemetry import traced_elsewhere
 from fast_agent.text.frozen import replaced
 
 if TYPE_CHECKING:
@@ -261,4 +262,5 @@ class TurnView:
         return Origin(agent, turn_id, own.turn_id if parent == self._remote else parent)
 
     def _show(self, event: Event) -> None:
-        self._life.context.listener(event)
+        with traced_elsewhere():
+            self._life.context.listener(event)

@@ -23,6 +23,7 @@ from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_from_json
 from fast_agent.steps.parts import StepRedactor
+from fast_agent.telemetry import current_trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,6 +60,12 @@ _PASSING: Final = frozenset(
         RPCStatusCode.RESOURCE_EXHAUSTED,
     }
 )
+
+
+def traced() -> JsonObject:
+    """Return what tells the steps of a turn the trace they belong to; nothing without one."""
+    trace = current_trace()
+    return {} if trace is None else {"trace": trace}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +180,7 @@ class TemporalRuns:
             "agent": agent,
             "message": self.redactor.redacted(message_to_wire(message)),
             "schema": schema,
+            **traced(),
         }
         text = self.redactor.redact(" ".join(message.text.split())[:_SHOWN_CHARACTERS])
         shown = {"agent": agent, "message": text, **(memo or {})}

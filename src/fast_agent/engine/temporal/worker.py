@@ -48,8 +48,10 @@ from fast_agent.engine.temporal.workflow import (
 )
 from fast_agent.errors import ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.steps.parts import StepRedactor
+from fast_agent.telemetry import caller_trace
 from fast_agent.tools.human import HumanAnswer
 from fast_agent.tools.result import describe_error
+from fast_agent.tools.tool import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Container, Coroutine, Mapping
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from temporalio.client import Client
     from temporalio.exceptions import ApplicationError
 
+    from fast_agent.agents.events import Listener
     from fast_agent.engine.edition import CardProgram, Manifest
     from fast_agent.engine.execute import StepAnswer
     from fast_agent.engine.part_store import PartStore
@@ -113,10 +116,12 @@ class LoadedEdition:
     Args:
         loop: What the loop of its runs needs.
         executor: Executes their steps.
+        tracing: Traces the steps, or None. The loop is not traced: a replay would do so again.
     """
 
     loop: LoopEdition
     executor: StepExecutor
+    tracing: Listener | None
 
 
 class EditionHost:
@@ -197,11 +202,13 @@ class EditionHost:
         for name in cards:
             # Made here: workflow code must not read files while it runs.
             loop.runtime.agent(name)
+        tracing = await enter(acting.traced(log.warning))
         executor = StepExecutor(app.runtime, acting.workspace, self._redactor(acting), retries=0)
         stack.push_async_callback(executor.aclose)
         log.info("loaded edition `%s`: %s", digest, ", ".join(cards))
         queues = {name: card.config.queue for name, card in cards.items() if card.config.queue}
-        return LoadedEdition(LoopEdition(loop.runtime, self._redactor(deciding), queues), executor)
+        deciding_loop = LoopEdition(loop.runtime, self._redactor(deciding), queues)
+        return LoadedEdition(deciding_loop, executor, tracing)
 
     def _program(self, files: Path, manifest: Manifest, workspace: Path | None) -> CardProgram:
         program = self._new_program(workspace)
@@ -311,19 +318,19 @@ class StepActivities:
                 edition = await self._host.get(step.edition)
                 known = edition.executor.known(step)
                 parts = await self._parts(step, known)
-                if shown is None:
-                    work = edition.executor.execute(step, parts, known, human=StepHuman())
-                else:
+                if shown is not None:
                     shown.redact = edition.loop.redactor.redact
-                    work = edition.executor.execute(
-                        step,
-                        parts,
-                        known,
-                        on_delta=shown.on_delta,
-                        progress=shown.on_progress,
-                        human=StepHuman(),
-                    )
-                answer = await (_unless_asking(work) if info.is_local else work)
+                work = edition.executor.execute(
+                    step,
+                    parts,
+                    known,
+                    on_delta=None if shown is None else shown.on_delta,
+                    progress=no_progress if shown is None else shown.on_progress,
+                    human=StepHuman(),
+                    listener=edition.tracing,
+                )
+                with caller_trace(given.get("trace")):
+                    answer = await (_unless_asking(work) if info.is_local else work)
         except FastAgentError as error:
             raise _failure(error, info.attempt) from error
         except Exception as error:  # the boundary of a step

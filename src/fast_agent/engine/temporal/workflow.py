@@ -112,6 +112,7 @@ class Editions(Protocol):
 
 
 _shows: ContextVar[bool] = ContextVar("whether a client watches the turn", default=False)
+_trace: ContextVar[JsonValue] = ContextVar("the trace of the turn, or None", default=None)
 
 editions: ContextVar[Editions] = ContextVar("the editions of the worker that runs a workflow")
 """Set by the worker around each workflow."""
@@ -158,6 +159,7 @@ class AgentRun:
     async def _run(self, given: dict[str, Any]) -> dict[str, Any]:
         edition = editions.get().loop(str(given["edition"]))
         self._steps = steps = WorkflowSteps(given, edition.redactor, edition.queues)
+        _trace.set(given.get("trace"))
         conversation: Conversation = edition.runtime.new_conversation(
             steps=steps, human=WorkflowHuman(self.ask)
         )
@@ -239,6 +241,7 @@ class AgentRun:
         self._count += 1
         heard = self._listener_of(key) if given.get("shows") else None
         _shows.set(heard is not None)
+        _trace.set(given.get("trace"))
         try:
             if key in self._dropped:
                 raise asyncio.CancelledError
@@ -493,6 +496,8 @@ class WorkflowSteps(PlacedSteps):
         }
         if _shows.get():
             given["shows"] = True
+        if (trace := _trace.get()) is not None:
+            given["trace"] = trace
         self.asked = number = self.asked + 1
         self.waiting[number] = f"{key.kind} {step.agent or key.agent} {_shown(step)}".strip()
         try:
