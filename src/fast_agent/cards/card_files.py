@@ -72,11 +72,6 @@ def is_markdown(name: str) -> bool:
     return name.lower().endswith((".md", ".markdown"))
 
 
-def is_yaml(name: str) -> bool:
-    """Whether a file name has a suffix of YAML cards."""
-    return name.lower().endswith((".yaml", ".yml"))
-
-
 def is_configuration(name: str) -> bool:
     """Whether a file name is that of a configuration or secrets file."""
     return _CONFIGURATION.fullmatch(name) is not None

@@ -139,7 +139,7 @@ class EmbeddedRuns:
                 lock.release()
 
     async def export(self, run_id: str) -> Cassette:
-        """Return a run as a recording; see `Runs.export`."""
+        """Return a run as a recording, which `go --replay` reproduces."""
         with self._store_of(run_id) as store:
             row = store.run(run_id)
             facts = store.facts()
@@ -150,7 +150,11 @@ class EmbeddedRuns:
             return cassette
 
     async def prune(self, before: float) -> int:
-        """Delete the batches whose runs all ended before a time; see `Runs.prune`."""
+        """Delete the batches whose runs all ended before a time, in seconds since 1970.
+
+        Returns:
+            How many runs were deleted.
+        """
         deleted = 0
         for batch in self.batches():
             with self.opened(batch) as store:

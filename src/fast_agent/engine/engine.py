@@ -13,7 +13,6 @@ from fast_agent.text.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from fast_agent.recording.cassette import Cassette
     from fast_agent.steps.steps import Key
     from fast_agent.text.json_value import JsonObject, JsonValue
 
@@ -169,21 +168,5 @@ class Runs(Protocol):
 
         Returns:
             Whether it had not ended yet.
-        """
-        ...
-
-
-class KeptRuns(Runs, Protocol):
-    """Runs that are kept on this machine."""
-
-    async def export(self, run_id: str) -> Cassette:
-        """Return a run as a recording, which `go --replay` reproduces."""
-        ...
-
-    async def prune(self, before: float) -> int:
-        """Delete what ended before a time, in seconds since 1970.
-
-        Returns:
-            How many runs were deleted.
         """
         ...

@@ -451,14 +451,6 @@ class RunStore:
             ).fetchone()
         return float(at)
 
-    def run_of_key(self, key: str) -> RunRow | None:
-        """Return the run of an item, or None."""
-        with self._errors():
-            row = self._connection.execute(
-                f"SELECT {_RUN_COLUMNS} FROM run WHERE batch=? AND key=?", (self.batch, key)
-            ).fetchone()
-        return None if row is None else RunRow(*row)
-
     def steps(self, run_id: str) -> list[StepRow]:
         """Return the steps of a run, in the order they began."""
         with self._errors():

@@ -169,7 +169,6 @@ class _Level:
     start: int
     index: int = 0
     key: str | None = None
-    key_place: tuple[int, int] = (0, 0)
     seen: dict[str, tuple[int, int]] = field(default_factory=dict[str, "tuple[int, int]"])
 
     def child(self) -> JsonPath:
@@ -237,7 +236,7 @@ class JsonMap:
         first = level.seen.setdefault(key, place)
         if first is not place:
             self.faults.append(JsonFault(f"the key `{key}` is there twice", *place, first))
-        level.key, level.key_place = key, place
+        level.key = key
         self.keys[level.child()] = place
 
     def _check_number(self, token: str, start: int, end: int) -> None:

@@ -32,8 +32,6 @@ log = getLogger(__name__)
 InstanceScope: TypeAlias = Literal["shared", "connection", "request"]
 """Conversation scope: all clients, the requests of one connection, or a single request."""
 
-SCOPES: tuple[InstanceScope, ...] = ("shared", "connection", "request")
-
 MAX_OPEN = 64
 """Maximum number of unused conversations that are kept as sessions and hold agents."""
 

@@ -95,7 +95,6 @@ class PostgresLog:
         self._lease: Lease | None = None
         self._hold: Hold | None = None
         self._columns = Columns()
-        self._first_of_all = 0
         self._under_way = set[str]()
         self._lost = set[str]()
         self.redact: Callable[[str], str] | None = None
