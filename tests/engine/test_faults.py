@@ -498,7 +498,7 @@ def test_a_call_that_asks_its_user_is_repeated_as_any_other(
     lines = deadly.path.read_text().splitlines()
     assert (lines.count("asked"), lines.count("acted")) == (asked, acted)
     is_done = repeatable or (needs_permission and kills == "asked")
-    assert lines[-1] == ("done" if is_done else "`call` was interrupted and is not repeated")
+    assert lines[-1] == ("done" if is_done else "`act` was interrupted and is not repeated")
 
 
 class FullStore(RunStore):

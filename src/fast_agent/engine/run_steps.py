@@ -10,11 +10,11 @@ from anyio.lowlevel import checkpoint
 
 from fast_agent.engine.run_rows import BEGUN, CANCELLED, DONE, FAILED
 from fast_agent.engine.run_store import StoreError
-from fast_agent.errors import FastAgentError, RunError, ToolError
+from fast_agent.errors import FastAgentError, RunError
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import difference, raised
 from fast_agent.steps.parts import is_same_question, spread
-from fast_agent.steps.steps import Key, NullSteps, PlacedSteps, Places
+from fast_agent.steps.steps import Key, NullSteps, PlacedSteps, Places, interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -164,7 +164,7 @@ class DurableSteps(PlacedSteps):
             # An agent's own questions are cancelled again by what cancelled them.
             await self._stop_if_cancelled(known)
         if known is not None and not _may_be_asked_again(step):
-            raise ToolError(f"`{_shown(step)}` was interrupted and is not repeated")
+            raise interrupted(step.title)
         if step.kind != "agent":  # its own questions are under way, each of them a step
             self._open.add(key.inside)
         try:
@@ -365,7 +365,7 @@ class DurableSteps(PlacedSteps):
         new = spread(json.loads(self._comparable(step)), pieces)
         lines = difference(old, new)
         return DriftError(
-            f"step `{_shown(step)}` of agent `{key.agent}` is not the one this run asked before;"
+            f"step `{step.title}` of agent `{key.agent}` is not the one this run asked before;"
             f" `-` is kept, `+` is asked now:\n{lines}",
             hint="undo the change, or use another --output to start again",
         )
@@ -430,10 +430,6 @@ def _model_of(step: Step) -> JsonValue:
 
 def _is_within(place: str, outer: str) -> bool:
     return place == outer or place.startswith(f"{outer}/")
-
-
-def _shown(step: Step) -> str:
-    return step.name or step.kind
 
 
 def _json(value: JsonValue) -> str:

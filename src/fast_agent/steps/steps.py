@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from fast_agent.errors import ToolError
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -123,6 +124,22 @@ class Step:
     repeatable: bool = True
     is_local: bool = False
     asks_in_steps: bool = False
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return title_of(self.kind, self.name, self.asked)
+
+
+def title_of(kind: Kind, name: str, asked: JsonValue) -> str:
+    """Return what messages call a step: a tool by its name, not by the id of the call."""
+    tool = asked.get("tool") if kind == "tool" and isinstance(asked, dict) else None
+    return str(tool or name or kind)
+
+
+def interrupted(title: str) -> ToolError:
+    """Return the error of a call that was cut off, and may not be repeated."""
+    return ToolError(f"`{title}` was interrupted and is not repeated")
 
 
 class Steps(Protocol):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -192,6 +193,65 @@ async def test_a_question_to_the_user_outlasts_the_worker_that_asked_it(tmp_path
                 assert question["message"] == "which one?"
                 await world.runs.answer(run.id, key, "accept", {"text": "the blue one"})
                 assert (await world.runs.result(run)).message.text == "the blue one"
+
+
+_PAYING_TOOLS = '''\
+import time
+
+from fast_agent import tool
+
+
+@tool(repeatable=False)
+def pay() -> str:
+    """Pay."""
+    with open("paid", "a") as file:
+        file.write("x")
+    if len(open("paid").read()) == 1 and open("slow").read():
+        time.sleep(600)
+    return "paid"
+'''
+
+
+@pytest.mark.spec("TEMPORAL-13")
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_a_call_that_acts_once_may_lose_its_worker_before_its_user_permits_it(
+    tmp_path: Path, is_slow: bool
+) -> None:
+    """After that, it may not: it may have acted."""
+    with TemporalServer(in_memory=True) as server, ModelServer() as models:
+        cluster = ClusterWorld(tmp_path, models.url, 1, server)
+        (tmp_path / "slow").write_text("x" * is_slow)
+        (tmp_path / "tools.py").write_text(_PAYING_TOOLS)
+        async with temporal_world(tmp_path, server) as world:
+            config = tmp_path / "fastagent.config.yaml"
+            config.write_text(
+                f"temporal: {{queue: {world.options.queue}, parts: '{tmp_path}/parts'}}\n"
+            )
+            world.write(
+                one="type: agent\nmodel: passthrough\ninstruction: x\n"
+                "function_tools: [tools.py:pay]\nconfirm: [pay]\n"
+            )
+            run = await world.start("one", "***CALL_TOOL pay {}", await world.pin("one.yaml"))
+            with cluster.worker():
+                asked = await eventually(partial(world.runs.questions, run.id))
+            with cluster.worker():
+                ((key, _),) = asked.items()
+                await world.runs.answer(run.id, key, "accept", {"call": "yes"})
+                if is_slow:
+                    await eventually(_Written(tmp_path / "paid"))
+            with cluster.worker():
+                said = (await world.runs.result(run)).message.text
+            assert (tmp_path / "paid").read_text() == "x"
+            assert said == ("`pay` was interrupted and is not repeated" if is_slow else "paid")
+
+
+@dataclass
+class _Written:
+    path: Path
+
+    async def __call__(self) -> bool:
+        return self.path.exists()
 
 
 def test_without_a_server_there_is_an_error_with_a_remedy(tmp_path: Path) -> None:

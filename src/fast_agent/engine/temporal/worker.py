@@ -48,6 +48,7 @@ from fast_agent.engine.temporal.workflow import (
 )
 from fast_agent.errors import ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.steps.parts import StepRedactor
+from fast_agent.steps.steps import interrupted, title_of
 from fast_agent.telemetry import caller_trace
 from fast_agent.tools.human import HumanAnswer
 from fast_agent.tools.result import describe_error
@@ -235,6 +236,7 @@ def _check_settings(program: CardProgram, manifest: Manifest) -> None:
         )
 
 
+_acts_once: ContextVar[bool] = ContextVar("whether the step may not be repeated once it acts")
 _asks: ContextVar[asyncio.Event] = ContextVar("set when a local step asks the user")
 
 
@@ -252,9 +254,24 @@ class StepHuman:
         run: Any = activity.client().get_workflow_handle(
             str(info.workflow_id), run_id=info.workflow_run_id
         )
-        key = f"{info.activity_id}:{request.message}"
+        key = f"{_asked_by(info)}{request.message}"
         given = await run.execute_update("question", args=[key, question_to_json(request)])
+        if _acts_once.get():
+            await run.execute_update("act", key)
         return HumanAnswer(action=given["action"], content=given["content"])
+
+
+def _asked_by(info: activity.Info) -> str:
+    """Return what the keys of a step's questions begin with."""
+    return f"{info.activity_id}:"
+
+
+async def _has_not_acted(info: activity.Info) -> bool:
+    """Whether a former attempt got no further than its question to the user."""
+    run: Any = activity.client().get_workflow_handle(
+        str(info.workflow_id), run_id=info.workflow_run_id
+    )
+    return any(one.startswith(_asked_by(info)) for one in await run.query("may_act"))
 
 
 class StepActivities:
@@ -313,6 +330,10 @@ class StepActivities:
             pieces=given["pieces"],
         )
         shown = StepProgress(step.agent, step.turn_id, step.name) if given.get("shows") else None
+        acts_once = bool(given.get("acts_once"))
+        _acts_once.set(acts_once)
+        if acts_once and info.attempt > 1 and not await _has_not_acted(info):
+            raise application_error(interrupted(title_of(step.kind, step.name, step.asked)))
         try:
             async with _beating(info, shown):
                 edition = await self._host.get(step.edition)
@@ -334,7 +355,7 @@ class StepActivities:
         except FastAgentError as error:
             raise _failure(error, info.attempt) from error
         except Exception as error:  # the boundary of a step
-            if info.attempt < _MAX_UNEXPECTED:
+            if info.attempt < _MAX_UNEXPECTED and not acts_once:
                 raise
             message = f"a step of agent `{step.agent}` failed: {describe_error(error)}"
             raise application_error(RunError(message)) from error

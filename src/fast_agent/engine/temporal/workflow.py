@@ -25,12 +25,12 @@ from fast_agent.agents.output import JsonOutput
 from fast_agent.engine.execute import next_digests, part_digests
 from fast_agent.engine.temporal.connection import side_queue
 from fast_agent.engine.temporal.progress import event_to_json
-from fast_agent.errors import FastAgentError, RunError, ToolError
+from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_to_json
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import raised
-from fast_agent.steps.steps import NULL_STEPS, PlacedSteps
+from fast_agent.steps.steps import NULL_STEPS, PlacedSteps, interrupted
 from fast_agent.tools.human import HumanAnswer
 from fast_agent.tools.human_input import NAME as HUMAN_INPUT
 
@@ -73,6 +73,7 @@ OUT_OF_STEP: Final = "OutOfStep"
 """The type of the error when a conversation remembers other messages than its client."""
 
 TURN_CANCELLED: Final = "TurnCancelled"
+
 """The type of the error of a cancelled turn whose conversation continues."""
 
 _IDLE_SECONDS: Final = 24 * 3600.0
@@ -131,6 +132,7 @@ class AgentRun:
         self._is_closing = False
         self._questions: dict[str, JsonObject] = {}
         self._answers: dict[str, HumanAnswer] = {}
+        self._acted: dict[str, bool] = {}
         self._asked = 0
         self._steps: WorkflowSteps | None = None
         self._events: dict[str, list[Event]] = {}
@@ -346,8 +348,25 @@ class AgentRun:
             key: Names the question; the same in every attempt of the step.
             question: The question.
         """
+        self._acted.setdefault(key, False)
         answer = await self.wait_for_answer(key, question)
         return {"action": answer.action, "content": answer.content}
+
+    @workflow.update(name="act")
+    async def act(self, key: str) -> None:
+        """Let a step act on the answer to its question, one of its attempts alone.
+
+        Args:
+            key: Names the question.
+        """
+        if self._acted.get(key, True):
+            raise ApplicationError("another attempt of the step acted", non_retryable=True)
+        self._acted[key] = True
+
+    @workflow.query(name="may_act")
+    def may_act(self) -> list[str]:
+        """Return the keys of the questions that no step acted on."""
+        return [key for key, has_acted in self._acted.items() if not has_acted]
 
     @workflow.signal(name="answer")
     def answer(self, key: str, action: str, content: dict[str, Any] | None) -> None:
@@ -494,12 +513,14 @@ class WorkflowSteps(PlacedSteps):
             "asked": asked,
             "pieces": {digest: self._known[digest] for digest in pieces},
         }
+        if step.asks_in_steps and not step.repeatable:
+            given["acts_once"] = True
         if _shows.get():
             given["shows"] = True
         if (trace := _trace.get()) is not None:
             given["trace"] = trace
         self.asked = number = self.asked + 1
-        self.waiting[number] = f"{key.kind} {step.agent or key.agent} {_shown(step)}".strip()
+        self.waiting[number] = f"{key.kind} {step.agent or key.agent} {step.title}".strip()
         try:
             answer = await self._executed(step, key, given)
         finally:
@@ -563,7 +584,7 @@ class WorkflowSteps(PlacedSteps):
         )
 
     def _started(self, step: Step, key: Key, given: dict[str, Any]) -> workflow.ActivityHandle[Any]:
-        retries = _RETRIES if step.repeatable else _NO_RETRY
+        retries = _RETRIES if step.repeatable or "acts_once" in given else _NO_RETRY
         return workflow.start_activity(
             step.kind,
             given,
@@ -597,7 +618,7 @@ class WorkflowSteps(PlacedSteps):
         if isinstance(cause, ApplicationError):
             return fast_agent_error(cause, self._redactor)
         if isinstance(cause, TemporalTimeoutError) and cause.type == TimeoutType.HEARTBEAT:
-            return ToolError(f"`{_shown(step)}` was interrupted and is not repeated")
+            return interrupted(step.title)
         return RunError(f"a step of agent `{key.agent}` failed: {cause or error}")
 
     async def enter(self, agent: str) -> None:
@@ -639,12 +660,6 @@ class WorkflowSteps(PlacedSteps):
         """Return what is true: facts belong to the edition."""
         del name
         return value()
-
-
-def _shown(step: Step) -> str:
-    asked = step.asked
-    tool = asked.get("tool") if step.kind == "tool" and isinstance(asked, dict) else None
-    return str(tool or step.name or step.kind)
 
 
 def answer_of(result: TurnResult, steps: WorkflowSteps) -> dict[str, Any]:
