@@ -68,7 +68,9 @@ TESTS ?= $(CLUSTER:%=--ignore=%)
 test: weights  ## Set everything up and run the tests
 	@# Where Python may not write bytecode, each of some thousand processes would compile the program.
 	@$(BIN)/python -m compileall -q src tests
-	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal $(TESTS) || \
+	@# Each process would rewrite the assertions of all tests, in 20 seconds; the tests that fail run
+	@# again alone, where they are.
+	$(BIN)/python -m pytest --cache-clear --assert=plain --numprocesses 4 --dist worksteal $(TESTS) || \
 	  { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
 	@$(BIN)/python -m tests.conformance.run
 
@@ -81,7 +83,7 @@ postgresql:  ## Install PostgreSQL where this may
 .PHONY: test-cluster
 test-cluster: setup postgresql  ## Run the tests of several servers and of Temporal
 	@$(BIN)/python -m compileall -q src tests
-	$(BIN)/python -m pytest -rs --numprocesses 2 --dist worksteal $(CLUSTER) || \
+	$(BIN)/python -m pytest --cache-clear -rs --numprocesses 2 --dist worksteal $(CLUSTER) || \
 	  { [ $$? = 1 ] && $(BIN)/python -m tests.alone; }
 
 .PHONY: screens
