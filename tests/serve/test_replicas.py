@@ -200,6 +200,22 @@ def test_a_conversation_another_server_is_using_is_refused_and_the_client_told_w
         assert session.turns == 2, "what was refused left nothing"
 
 
+def test_a_conversation_whose_database_is_away_is_an_error_that_names_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with PostgresServer() as database:
+        monkeypatch.setenv("SESSIONS__URL", database.url)
+        monkeypatch.setenv("SESSIONS__LEASE_SECONDS", "3")
+        with served(tmp_path / "a") as a, served(tmp_path / "b") as b:
+            named = {SESSION: a.modern_call("ann", "one")["_meta"][SESSION]}
+            database.kill()
+            refused = b.modern_call("ann", "two", **named)
+    message = refused["error"]["message"]
+    assert "127.0.0.1" in message
+    assert "internal error" not in message
+    assert PASSWORD not in message
+
+
 def until(holds: Any) -> None:
     import time
 

@@ -301,7 +301,8 @@ class AgentServer(ResourceServer):
             data: JsonObject | None = None if seconds is None else {"retryAfter": seconds}
             raise RpcError(IN_USE, text, data) from error
         except SessionError as error:
-            raise RpcError(INTERNAL_ERROR, error.message) from error
+            text, redact = without_paths(error.message), self.scopes.redact
+            raise RpcError(INTERNAL_ERROR, text if redact is None else redact(text)) from error
 
     async def _answer_of(self, session: Session, request: Request, channel: Channel) -> Answer:
         method, params = request.method, request.params
