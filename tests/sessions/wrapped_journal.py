@@ -17,6 +17,10 @@ class WrappedJournal:
         self._inner = inner
 
     @property
+    def session_id(self) -> str:
+        return self._inner.session_id
+
+    @property
     def steps(self) -> Steps | None:
         return self._inner.steps
 

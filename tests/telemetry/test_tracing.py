@@ -37,6 +37,7 @@ from tests.telemetry.collector import receiver, spans_of
 
 from fast_agent import FastAgent
 from fast_agent.errors import FastAgentError
+from fast_agent.sessions.store import SessionStore
 from fast_agent.telemetry.tracing import Tracing, conventions
 
 if TYPE_CHECKING:
@@ -69,11 +70,15 @@ class TracedProgram:
         )
 
     def traced(self, options: RuntimeOptions) -> RuntimeOptions:
-        return replace(options, tracing=self._tracing)
+        return replace(options, tracing=self._tracing.listener_of)
+
+    def all_spans(self) -> tuple[ReadableSpan, ...]:
+        """The spans, as they ended."""
+        return self._spans.get_finished_spans()
 
     def spans(self) -> dict[str, ReadableSpan]:
-        """The spans that ended, by name."""
-        return {span.name: span for span in self._spans.get_finished_spans()}
+        """The last span of each name that ended."""
+        return {span.name: span for span in self.all_spans()}
 
     def parent(self, name: str) -> str | None:
         """The name of the span around the span of a name."""
@@ -83,6 +88,11 @@ class TracedProgram:
             assert context is not None
             names[context.span_id] = span.name
         return None if inner is None else names[inner.span_id]
+
+    def metrics_data(self) -> str:
+        data = self._reader.get_metrics_data()
+        assert data is not None
+        return data.to_json()
 
     def metrics(self) -> set[str]:
         data = self._reader.get_metrics_data()
@@ -137,6 +147,25 @@ async def test_a_turn_nests_its_requests_its_tools_and_its_children(tmp_path: Pa
         "gen_ai.client.token.usage",
         "gen_ai.execute_tool.duration",
     }
+
+
+@pytest.mark.spec("OTEL-1")
+@pytest.mark.anyio
+async def test_every_span_names_its_conversation_by_its_session(tmp_path: Path) -> None:
+    program = TracedProgram(tmp_path)
+    program.fast.agent("ann", "Help.", model="passthrough", default=True)
+    store = SessionStore(tmp_path / "sessions")
+    with store.create() as session:
+        async with program.fast.run(adjust=program.traced, journal=session.journal) as app:
+            await app.send("one")
+            other = app.new_conversation()
+            await other.agent("ann").send("two")
+            await other.agent("ann").send("three")
+    named = [_facts(span)["gen_ai.conversation.id"] for span in program.all_spans()]
+    assert named[:2] == [session.id] * 2
+    assert len(set(named[2:])) == 1
+    assert named[2] != session.id
+    assert "conversation" not in program.metrics_data()
 
 
 @pytest.mark.spec("OTEL-1")

@@ -350,6 +350,11 @@ class PromptJournal:
         self._refused = False
 
     @property
+    def session_id(self) -> str:
+        """The session; see `Journal.session_id`."""
+        return self._inner.session_id
+
+    @property
     def steps(self) -> Steps | None:
         """What carries the turns; see `Journal.steps`."""
         return self._inner.steps

@@ -84,7 +84,8 @@ class RuntimeOptions:
         human: Asks the user, or None.
         approval: Asks before a server gets a model's answer, or None.
         listener: Hears of the events of every turn, or None.
-        tracing: Traces the events of every turn, in addition to other listeners, or None.
+        tracing: Makes what traces the turns of a conversation, in addition to other listeners,
+            given the id of the conversation; or None.
         new_turn_id: Gives turn ids.
         now: The clock, in local time.
         monotonic: A clock that only goes forward, in seconds.
@@ -135,7 +136,7 @@ class RuntimeOptions:
     human: Human | None = None
     approval: SamplingApproval | None = None
     listener: Listener | None = None
-    tracing: Listener | None = None
+    tracing: Callable[[str], Listener] | None = None
     new_turn_id: NewId = field(default_factory=_new_turn_ids)
     now: Callable[[], datetime] = _local_now
     monotonic: Callable[[], float] = time.monotonic

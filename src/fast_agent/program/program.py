@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fast_agent.registry.watch import CardWatch
     from fast_agent.sessions.journal import Journal
     from fast_agent.steps.steps import Steps
+    from fast_agent.telemetry.tracing import Tracing
     from fast_agent.tools.human import Human
     from fast_agent.trust.approvals import Approvals
     from fast_agent.trust.context import Given
@@ -528,7 +529,7 @@ class Program:
                 Runtime(
                     self.load_set,
                     self.settings,
-                    options if tracing is None else replace(options, tracing=tracing),
+                    options if tracing is None else replace(options, tracing=tracing.listener_of),
                     builders=builders,
                     allow_new_servers=grows,
                     carrier=carrier,
@@ -559,7 +560,7 @@ class Program:
             return nullcontext()
         return self.new_carrier(human)
 
-    def traced(self, notify: Callable[[str], None]) -> AbstractAsyncContextManager[Listener | None]:
+    def traced(self, notify: Callable[[str], None]) -> AbstractAsyncContextManager[Tracing | None]:
         """Make traces of the events that the listener given here hears.
 
         Args:

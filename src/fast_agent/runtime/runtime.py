@@ -104,8 +104,10 @@ class Runtime:
         carrier: TurnCarrier | None = None,
     ) -> None:
         options = through_steps(options or RuntimeOptions())
+        # A turn's listener traces its conversation already.
+        self._listener = None if turn else options.listener or log_warnings
         outer = turn or TurnContext(
-            listener=_with_tracing(options.listener or log_warnings, options.tracing),
+            listener=_traced(options.listener or log_warnings, options, options.journal),
             journal=options.journal,
             transcript=options.transcript,
             redact=options.redact,
@@ -256,10 +258,10 @@ class Runtime:
         Returns:
             Its agents; the caller closes them.
         """
-        outer = self._outer
+        outer, heard = self._outer, listener or self._listener
         turn = replace(
             outer,
-            listener=_with_tracing(listener, self._options.tracing) if listener else outer.listener,
+            listener=outer.listener if heard is None else _traced(heard, self._options, journal),
             journal=journal,
             transcript=None,
             human=human,
@@ -602,9 +604,13 @@ class Runtime:
         return first
 
 
-def _with_tracing(listener: Listener, tracing: Listener | None) -> Listener:
-    if tracing is None:
+def _traced(listener: Listener, options: RuntimeOptions, journal: Journal | None) -> Listener:
+    """Return a listener of a conversation that traces it too, where that is wanted."""
+    if options.tracing is None:
         return listener
+    from uuid import uuid4
+
+    tracing = options.tracing(uuid4().hex if journal is None else journal.session_id)
 
     def notify_both(event: Event) -> None:
         listener(event)

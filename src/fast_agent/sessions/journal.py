@@ -34,6 +34,11 @@ _REMEMBERED = (TurnBegan, HistoryReplaced, HistoryExtended, HistoryCleared, Hist
 class Journal(Protocol):
     """Records turns and histories, and returns those recorded earlier."""
 
+    @property
+    def session_id(self) -> str:
+        """The session that is recorded."""
+        ...
+
     def is_due(self, *, top: bool) -> bool:
         """Whether the end of a turn is to be brought to the disk; `top` where none is above it."""
         ...
@@ -101,14 +106,18 @@ class SessionJournal:
     """Writes events as they happen.
 
     Args:
+        session_id: The session.
         log: Where to.
         state: What the log amounted to when the session was opened.
         steps: What carries its turns, or None.
     """
 
-    __slots__ = ("_log", "_state", "_touched", "_transcript", "_used", "steps")
+    __slots__ = ("_log", "_state", "_touched", "_transcript", "_used", "session_id", "steps")
 
-    def __init__(self, log: EventLog, state: SessionState, steps: Steps | None = None) -> None:
+    def __init__(
+        self, session_id: str, log: EventLog, state: SessionState, steps: Steps | None = None
+    ) -> None:
+        self.session_id = session_id
         self.steps = steps
         self._log = log
         self._state = state

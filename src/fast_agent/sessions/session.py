@@ -140,7 +140,7 @@ class Session:
         state = self._recovered()
         self.last_agent = _last_agent(state)
         self.queue = state.queue
-        self.journal = SessionJournal(log, state, carrier)
+        self.journal = SessionJournal(self.facts.id, log, state, carrier)
 
     def __enter__(self) -> Self:
         return self

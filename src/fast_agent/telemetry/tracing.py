@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanKind, TracerProvider
     from opentelemetry.util.types import AttributeValue
 
-    from fast_agent.agents.events import Event
+    from fast_agent.agents.events import Event, Listener
     from fast_agent.messages.message import Message
     from fast_agent.text.json_value import JsonObject
 
@@ -106,9 +106,20 @@ class Tracing:
         self._redact = redact
         self._is_workflow = is_workflow
         self._content = content
+        self._conversation: str | None = None
         self._turns: dict[str, _OpenSpan] = {}
         self._chats: dict[str, tuple[_OpenSpan, Attributes]] = {}
         self._calls: dict[tuple[str, str], _OpenSpan] = {}
+
+    def listener_of(self, conversation_id: str) -> Listener:
+        """Return a listener whose spans name a conversation."""
+
+        def hear(event: Event) -> None:
+            self._conversation = conversation_id
+            self(event)
+            self._conversation = None
+
+        return hear
 
     def __call__(self, event: Event) -> None:
         """Start or end a span."""
@@ -242,6 +253,8 @@ class Tracing:
         from opentelemetry import context
         from opentelemetry.trace import SpanKind, set_span_in_context
 
+        if self._conversation is not None:
+            attributes = {**attributes, self._attributes["conversation"]: self._conversation}
         before = context.get_current()
         kind = SpanKind.INTERNAL if kind is None else kind
         span = self._tracer.start_span(name, before, kind, attributes)
