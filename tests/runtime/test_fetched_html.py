@@ -18,6 +18,7 @@ BASE = "https://example.org/docs/"
         ("<ul><li>one<li>two<ol><li>a</ol></ul>", "- one\n- two\n  1. a"),
         ("<ol><li>a<li>b<li>c</ol><ol><li>d</ol>", "1. a\n2. b\n3. c\n\n1. d"),
         ("<table><tr><td>1</tr></table>", "| 1 |"),
+        ("<table><tr><td>1</td>x<td>2</td></tr></table>", "x\n\n| 1 | 2 |"),
         (
             "<table><tr><td>1</tr><tr><td>2</tr></table><p>x",
             "| 1 |\n| --- |\n| 2 |\n\nx",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.sessions.session_world import plain_turn, store_in, tool_turn, write
+from tests.sessions.session_world import plain_turn, result, store_in, tool_turn, write
 
 from fast_agent.errors import SessionError
 from fast_agent.messages.json_message import read_json_history
+from fast_agent.sessions.event import ToolAnswered
 from fast_agent.sessions.export import agent_of, export_json, export_markdown
 from fast_agent.text.source import Source
 
@@ -49,6 +50,20 @@ def test_a_session_without_turns_has_no_agent(tmp_path: Path) -> None:
         pytest.raises(SessionError, match="the session has no turns yet"),
     ):
         export_json(session.state)
+
+
+@pytest.mark.parametrize(
+    ("text", "fence"), [("a", "```"), ("a ` b", "```"), ("a ``` b", "````"), ("`" * 6, "`" * 7)]
+)
+def test_a_result_cannot_end_its_block(tmp_path: Path, text: str, fence: str) -> None:
+    with store_in(tmp_path).create("x") as session:
+        turn = tool_turn("ann-1")
+        turn[2] = ToolAnswered("ann-1", result("2", text))
+        write(session, turn)
+        (summary,) = store_in(tmp_path).list()
+        lines = export_markdown(summary, session.state).split("\n")
+    at = lines.index(text)
+    assert (lines[at - 1], lines[at + 1]) == (fence, fence)
 
 
 def test_text_for_people_names_turns_calls_and_results(session: Session, tmp_path: Path) -> None:

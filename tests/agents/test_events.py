@@ -26,6 +26,11 @@ from fast_agent.agents.events import workflow_line
             "plan 2: 4 tasks for `a`, `b` in 2 steps",
         ),
         ("plan", {"number": 1, "steps": [{"tasks": [{"agent": "a"}]}]}, "plan 1: a task for `a`"),
+        (
+            "plan",
+            {"number": 1, "steps": [{"tasks": [{"agent": "a"}, {"agent": "b"}]}]},
+            "plan 1: 2 tasks for `a`, `b`",
+        ),
         ("plan", {"number": 3, "steps": []}, "plan 3: nothing more to do"),
         ("task", {"agent": "a", "description": "dig", "status": "started"}, ""),
         (
