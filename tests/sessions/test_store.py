@@ -14,7 +14,8 @@ import pytest
 from tests.sessions.session_world import plain_turn, store_in, texts, tool_turn, write
 
 from fast_agent.errors import SessionError, TrustError
-from fast_agent.sessions.event import HistoryCleared
+from fast_agent.messages.message import Message
+from fast_agent.sessions.event import HistoryCleared, HistoryExtended
 from fast_agent.sessions.facts import SessionSets
 from fast_agent.sessions.integrity import FACTS_SUM, SEAL
 from fast_agent.sessions.sqlite.files import SessionFiles
@@ -43,6 +44,32 @@ def test_a_session_is_found_by_its_id_or_the_beginning_of_it(tmp_path: Path) -> 
     for wrong in ("", "../x", "a/b", ".hidden", "x" * 90):
         with pytest.raises(SessionError, match="there is no session"):
             store.find(wrong)
+
+
+SECRET = "sk-secret-0123456789"
+
+
+def test_what_is_written_holds_no_secret(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    store = SessionStore(kept, redact=lambda text: text.replace(SECRET, "•••"))
+    with store.create() as session:
+        write(session, plain_turn("ann-1", f"key {SECRET}", "one"), tool_turn("ann-2"))
+        write(session, [HistoryExtended("ann", (Message.user(f"it is {SECRET}"),))])
+        written = [path.read_bytes() for path in kept.rglob("*") if path.is_file()]
+    written += [path.read_bytes() for path in kept.rglob("*") if path.is_file()]
+    assert any(b"it is" in one for one in written)
+    assert not any(SECRET.encode() in one for one in written)
+    with store.open(session.id) as again:
+        history = again.state.history("ann") or []
+    assert (history[0].text, history[-1].text) == ("key •••", "it is •••")
+
+
+def test_without_a_redactor_everything_is_written_as_it_is(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    with store.create() as session:
+        write(session, plain_turn("ann-1", f"key {SECRET}", "one"))
+    with store.open(session.id) as again:
+        assert (again.state.history("ann") or [])[0].text == f"key {SECRET}"
 
 
 @pytest.mark.spec("SESSION-7")
