@@ -14,7 +14,7 @@ from fast_agent.errors import FastAgentError, RunError
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import difference, raised
 from fast_agent.steps.parts import is_same_question, spread
-from fast_agent.steps.steps import Key, NullSteps, PlacedSteps, Places, interrupted
+from fast_agent.steps.steps import Key, NullSteps, PlacedSteps, Places, interrupted, note_kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -181,6 +181,7 @@ class DurableSteps(PlacedSteps):
     async def _asked_and_kept(
         self, key: Key, asked: str, step: Step, work: Work[T], codec: Codec[T]
     ) -> T:
+        note_kept(is_kept=False)  # for what the work asks that is no step
         try:
             answer = await self._asked(key, asked, step, work)
         except (PausedError, StoreError):
@@ -200,6 +201,7 @@ class DurableSteps(PlacedSteps):
             raise
         self._keep_answer(key, asked, step, codec.write(answer))
         await self._store.shared()
+        note_kept(is_kept=False)
         return answer
 
     def cancel(self) -> None:
@@ -229,6 +231,7 @@ class DurableSteps(PlacedSteps):
 
     def _answer(self, known: StepRow, codec: Codec[T]) -> T:
         self.answered += 1
+        note_kept(is_kept=True)
         gave = None if known.gave is None else json.loads(known.gave)
         if known.state == FAILED:
             kind, message, hint = cast("list[str]", gave)

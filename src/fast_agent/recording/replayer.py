@@ -20,7 +20,7 @@ from fast_agent.errors import (
     ToolError,
 )
 from fast_agent.steps.parts import StepRedactor, is_same_question, spread
-from fast_agent.steps.steps import TURN_SEPARATOR, PlacedSteps
+from fast_agent.steps.steps import TURN_SEPARATOR, PlacedSteps, note_kept
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -111,6 +111,7 @@ class Replayer(PlacedSteps):
             entry = self._by_place(key, asked, entry)
             key = entry.key
         self._used.add(key)
+        note_kept(is_kept=True)
         if self._pause is not None and step.kind != "agent":  # its own questions are answers
             await self._pause()
         if entry.unfinished:

@@ -364,6 +364,19 @@ def entered(place: Place) -> Generator[None]:
         _here.reset(token)
 
 
+_was_kept: ContextVar[bool] = ContextVar("whether the last answer was kept", default=False)
+
+
+def note_kept(*, is_kept: bool) -> None:
+    """Note whether the last answer in this task is of a former life of the run, or a recording."""
+    _was_kept.set(is_kept)
+
+
+def was_kept() -> bool:
+    """Return what was noted last."""
+    return _was_kept.get()
+
+
 def here() -> Place:
     """Return the place of the running code, with the steps of its run."""
     return _here.get()

@@ -24,7 +24,7 @@ from fast_agent.agents.events import (
     TurnFinished,
     TurnStarted,
 )
-from fast_agent.steps.steps import here
+from fast_agent.steps.steps import here, was_kept
 from fast_agent.telemetry import has_provider, is_sent, is_traced_elsewhere
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanKind, TracerProvider
     from opentelemetry.util.types import AttributeValue
 
-    from fast_agent.agents.events import Event, Listener
+    from fast_agent.agents.events import Event, Listener, Origin
     from fast_agent.messages.message import Message
     from fast_agent.text.json_value import JsonObject
 
@@ -62,11 +62,15 @@ class _OpenSpan:
         span: The span.
         before: The context to return to after it.
         since: When it started, by `perf_counter`.
+        has_kept: Whether, of a turn, an answer was one of a former life of its run.
+        has_fresh: Whether one was not.
     """
 
     span: Span
     before: Context
     since: float
+    has_kept: bool = False
+    has_fresh: bool = False
 
 
 class Tracing:
@@ -176,9 +180,10 @@ class Tracing:
                 turn.span.set_attribute(self._attributes["output"], self._messages(event.message))
         if failed is not None:
             self._fail(turn.span, failed, event.error)
-        if self._is_workflow(origin.agent):
+        is_shown = origin.parent_call_id is None or turn.has_fresh or not turn.has_kept
+        if is_shown and self._is_workflow(origin.agent):
             self._measure("workflow", turn, self._named("workflow"))
-        self._close(turn)
+        self._close(turn, is_shown=is_shown)
 
     def _start_chat(self, event: ModelRequested) -> None:
         earlier = self._chats.pop(event.origin.turn_id, None)
@@ -197,7 +202,7 @@ class Tracing:
 
     def _end_chat(self, event: ModelAnswered) -> None:
         found = self._chats.pop(event.origin.turn_id, None)
-        if found is None:
+        if found is None or self._was_kept(event.origin):
             return
         chat, attributes = found
         usage, names = event.usage, self._attributes
@@ -232,6 +237,9 @@ class Tracing:
         call = self._calls.pop((event.origin.turn_id, event.call.id), None)
         if call is None:
             return
+        if self._was_kept(event.origin):
+            self._close(call, is_shown=False)
+            return
         attributes = self._named("tool")
         attributes[self._attributes["tool"]] = event.call.name
         if event.result.is_error:
@@ -262,10 +270,19 @@ class Tracing:
             context.attach(set_span_in_context(span, before))
         return _OpenSpan(span, before, perf_counter())
 
-    def _close(self, opened: _OpenSpan) -> None:
+    def _was_kept(self, origin: Origin) -> bool:
+        """Return whether an answer is one of a former life of the run, which had its span then."""
+        is_kept, turn = was_kept(), self._turns.get(origin.turn_id)
+        if turn is not None:
+            turn.has_kept |= is_kept
+            turn.has_fresh |= not is_kept
+        return is_kept
+
+    def _close(self, opened: _OpenSpan, *, is_shown: bool = True) -> None:
         from opentelemetry import context
 
-        opened.span.end()
+        if is_shown:  # a span that does not end is sent nowhere
+            opened.span.end()
         context.attach(opened.before)  # not `detach`, which fails in another task than `attach`
 
     def _fail(self, span: Span, kind: str, reason: str | None) -> None:
