@@ -56,6 +56,14 @@ async def test_all_clients_share_one_conversation(world: AgentWorld, era: str) -
             assert await heard(three, "ann") == expected
 
 
+async def test_a_call_that_ended_is_not_held(world: AgentWorld, era: str) -> None:
+    async with world.serving(scope="shared") as server, connected(server, era) as client:
+        for _ in range(3):
+            await ask(client, "ann", "hi")
+        assert server.scopes._calls == set()
+        assert (server.scopes.in_use, server.scopes.taken) == (0, 3)
+
+
 @pytest.mark.spec("SCOPE-2")
 async def test_calls_on_one_history_queue_in_the_order_they_came(world: AgentWorld) -> None:
     world.card("slow", model="slow?seconds=0.01")

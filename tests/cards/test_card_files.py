@@ -1,0 +1,73 @@
+"""What the name of a file says of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fast_agent.cards.card_files import (
+    is_configuration,
+    is_markdown,
+    is_skill,
+    is_test_file,
+    stem,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("a.md", True),
+        ("A.MD", True),
+        ("a.markdown", True),
+        ("a.md.txt", False),
+        ("amd", False),
+        ("a.yaml", False),
+    ],
+)
+def test_markdown(name: str, wanted: bool) -> None:
+    assert is_markdown(name) is wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("SKILL.md", True),
+        ("SKILL.MD", True),
+        ("skill.md", False),
+        ("Skill.md", False),
+        ("SKILLS.md", False),
+        ("SKILL.yaml", False),
+        ("MY-SKILL.md", False),
+    ],
+)
+def test_a_skill_is_written_in_capitals(name: str, wanted: bool) -> None:
+    assert is_skill(name) is wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("fastagent.config.yaml", True),
+        ("fastagent.secrets.yaml", True),
+        ("fastagent.config.yaml.bak", False),
+        ("my-fastagent.config.yaml", False),
+        ("config.yaml", False),
+    ],
+)
+def test_configuration(name: str, wanted: bool) -> None:
+    assert is_configuration(name) is wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("a.test.yaml", True), ("A.TEST.YAML", True), ("a.tests.yaml", False), ("test.yaml", False)],
+)
+def test_tests_of_a_card(name: str, wanted: bool) -> None:
+    assert is_test_file(name) is wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("a.md", "a"), ("a.b.md", "a.b"), ("a", "a"), (".md", ".md")]
+)
+def test_the_name_of_a_card_without_one(name: str, wanted: str) -> None:
+    assert stem(name) == wanted
