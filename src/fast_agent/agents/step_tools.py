@@ -18,7 +18,7 @@ from fast_agent.models.step_model import (
 from fast_agent.steps.steps import Codec, Step, here, text_by_digest
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import describe_error, error_result
-from fast_agent.tools.toolbox import asks_in_steps, innermost
+from fast_agent.tools.toolbox import asks_first, asks_in_steps, innermost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -66,9 +66,16 @@ async def call_in_step(
         with turn.charges.entered(context.agent_name, (used, *turn.meters)):
             return await _attempt(tool, call, inner), used.usage
 
-    is_local = tool.source == "function"
-    in_steps = asks_in_steps(tool)
-    step = Step("tool", call.id, asked, context.agent_name, tool.repeatable, is_local, in_steps)
+    step = Step(
+        "tool",
+        call.id,
+        asked,
+        context.agent_name,
+        tool.repeatable,
+        is_local=tool.source == "function",
+        asks_in_steps=asks_in_steps(tool),
+        asks_first=asks_first(tool),
+    )
     result, used = await steps.ask(step, work, _CALL)
     if not ran and turn is not None:
         for meter in turn.meters:

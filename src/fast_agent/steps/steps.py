@@ -115,6 +115,8 @@ class Step:
         is_local: Whether any process of the run can ask it without a server, such as a function.
         asks_in_steps: Whether all it does are steps of its own, such as the turns of another agent:
             who keeps those may ask it again.
+        asks_first: Whether these are a question of whether it may be done, and then one step that
+            does it.
     """
 
     kind: Kind
@@ -124,6 +126,7 @@ class Step:
     repeatable: bool = True
     is_local: bool = False
     asks_in_steps: bool = False
+    asks_first: bool = False
 
     @property
     def title(self) -> str:

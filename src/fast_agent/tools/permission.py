@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -173,6 +174,14 @@ async def _permitted(tool: Tool, call: ToolCall, context: ToolContext) -> ToolRe
     return await place.steps.ask(step, work, _RESULT)
 
 
+_is_asked_first: ContextVar[bool] = ContextVar("whether a call waits for it", default=False)
+
+
+def is_asked_first() -> bool:
+    """Return whether what is asked now is whether a call may be made, which has not begun."""
+    return _is_asked_first.get()
+
+
 async def _asked(
     permission: Permission, request: PermissionRequest, permits: SkillPermits | None
 ) -> str | None:
@@ -182,7 +191,11 @@ async def _asked(
     async def work() -> str | None:
         if permits is not None and permits.allows(call, request.context):
             return None
-        return await permission.ask(request)
+        token = _is_asked_first.set(True)
+        try:
+            return await permission.ask(request)
+        finally:
+            _is_asked_first.reset(token)
 
     place = here()
     if place.silent:

@@ -187,6 +187,11 @@ def asks_in_steps(tool: Tool) -> bool:
     return tool.source == "agent"
 
 
+def asks_first(tool: Tool) -> bool:
+    """Return whether a call of a tool begins only after a question; see `Step`."""
+    return asks_in_steps(tool) and not asks_in_steps(innermost(tool))
+
+
 def innermost(tool: Tool) -> Tool:
     """Return a tool without what is wrapped around it."""
     while isinstance(tool, WrappedTool):

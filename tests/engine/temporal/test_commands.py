@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -196,32 +195,34 @@ async def test_a_question_to_the_user_outlasts_the_worker_that_asked_it(tmp_path
 
 
 _PAYING_TOOLS = '''\
-import time
+import asyncio
 
-from fast_agent import tool
+from fast_agent import ToolContext, tool
+from fast_agent.tools.human import HumanRequest
 
 
 @tool(repeatable=False)
-def pay() -> str:
+async def pay(how: str, context: ToolContext) -> str:
     """Pay."""
     with open("paid", "a") as file:
         file.write("x")
-    if len(open("paid").read()) == 1 and open("slow").read():
-        time.sleep(600)
+    if how == "slowly":
+        await asyncio.sleep(600)
+    if how == "asking":
+        await context.human.ask(HumanRequest(message="how much?", agent_name="one"))
     return "paid"
 '''
 
 
 @pytest.mark.spec("TEMPORAL-13")
 @pytest.mark.anyio
-@pytest.mark.parametrize("is_slow", [False, True])
+@pytest.mark.parametrize("how", ["quickly", "slowly", "asking"])
 async def test_a_call_that_acts_once_may_lose_its_worker_before_its_user_permits_it(
-    tmp_path: Path, is_slow: bool
+    tmp_path: Path, how: str
 ) -> None:
-    """After that, it may not: it may have acted."""
+    """After that, it may not: it may have acted, whether or not it asks again."""
     with TemporalServer(in_memory=True) as server, ModelServer() as models:
         cluster = ClusterWorld(tmp_path, models.url, 1, server)
-        (tmp_path / "slow").write_text("x" * is_slow)
         (tmp_path / "tools.py").write_text(_PAYING_TOOLS)
         async with temporal_world(tmp_path, server) as world:
             config = tmp_path / "fastagent.config.yaml"
@@ -232,26 +233,27 @@ async def test_a_call_that_acts_once_may_lose_its_worker_before_its_user_permits
                 one="type: agent\nmodel: passthrough\ninstruction: x\n"
                 "function_tools: [tools.py:pay]\nconfirm: [pay]\n"
             )
-            run = await world.start("one", "***CALL_TOOL pay {}", await world.pin("one.yaml"))
+            call = f'***CALL_TOOL pay {{"how": "{how}"}}'
+            run = await world.start("one", call, await world.pin("one.yaml"))
+            questions = partial(world.runs.questions, run.id)
             with cluster.worker():
-                asked = await eventually(partial(world.runs.questions, run.id))
+                ((key, _),) = (await eventually(questions)).items()
+
+            async def is_paid() -> bool:
+                return (tmp_path / "paid").exists()
+
+            async def asks_how_much() -> bool:
+                return "how much?" in str(await questions())
+
             with cluster.worker():
-                ((key, _),) = asked.items()
                 await world.runs.answer(run.id, key, "accept", {"call": "yes"})
-                if is_slow:
-                    await eventually(_Written(tmp_path / "paid"))
+                if how != "quickly":
+                    await eventually(is_paid if how == "slowly" else asks_how_much)
             with cluster.worker():
                 said = (await world.runs.result(run)).message.text
             assert (tmp_path / "paid").read_text() == "x"
-            assert said == ("`pay` was interrupted and is not repeated" if is_slow else "paid")
-
-
-@dataclass
-class _Written:
-    path: Path
-
-    async def __call__(self) -> bool:
-        return self.path.exists()
+            done = "paid" if how == "quickly" else "`pay` was interrupted and is not repeated"
+            assert said == done
 
 
 def test_without_a_server_there_is_an_error_with_a_remedy(tmp_path: Path) -> None:

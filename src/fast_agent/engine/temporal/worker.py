@@ -51,6 +51,7 @@ from fast_agent.steps.parts import StepRedactor
 from fast_agent.steps.steps import interrupted, title_of
 from fast_agent.telemetry import caller_trace
 from fast_agent.tools.human import HumanAnswer
+from fast_agent.tools.permission import is_asked_first
 from fast_agent.tools.result import describe_error
 from fast_agent.tools.tool import no_progress
 
@@ -255,8 +256,10 @@ class StepHuman:
             str(info.workflow_id), run_id=info.workflow_run_id
         )
         key = f"{_asked_by(info)}{request.message}"
-        given = await run.execute_update("question", args=[key, question_to_json(request)])
-        if _acts_once.get():
+        is_first = _acts_once.get() and is_asked_first()
+        args = [key, question_to_json(request), is_first]
+        given = await run.execute_update("question", args=args)
+        if is_first:
             await run.execute_update("act", key)
         return HumanAnswer(action=given["action"], content=given["content"])
 
@@ -267,7 +270,7 @@ def _asked_by(info: activity.Info) -> str:
 
 
 async def _has_not_acted(info: activity.Info) -> bool:
-    """Whether a former attempt got no further than its question to the user."""
+    """Whether a former attempt got no further than its first question to the user."""
     run: Any = activity.client().get_workflow_handle(
         str(info.workflow_id), run_id=info.workflow_run_id
     )

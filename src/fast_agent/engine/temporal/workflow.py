@@ -132,7 +132,7 @@ class AgentRun:
         self._is_closing = False
         self._questions: dict[str, JsonObject] = {}
         self._answers: dict[str, HumanAnswer] = {}
-        self._acted: dict[str, bool] = {}
+        self._has_acted: dict[str, bool] = {}
         self._asked = 0
         self._steps: WorkflowSteps | None = None
         self._events: dict[str, list[Event]] = {}
@@ -341,14 +341,18 @@ class AgentRun:
         return self._answers[key]
 
     @workflow.update(name="question")
-    async def question(self, key: str, question: dict[str, Any]) -> dict[str, Any]:
+    async def question(
+        self, key: str, question: dict[str, Any], is_first: bool = False
+    ) -> dict[str, Any]:
         """Ask a user for a step, which waits in a worker.
 
         Args:
             key: Names the question; the same in every attempt of the step.
             question: The question.
+            is_first: Whether the step does nothing before it was let `act` on the answer.
         """
-        self._acted.setdefault(key, False)
+        if is_first:
+            self._has_acted.setdefault(key, False)
         answer = await self.wait_for_answer(key, question)
         return {"action": answer.action, "content": answer.content}
 
@@ -359,14 +363,14 @@ class AgentRun:
         Args:
             key: Names the question.
         """
-        if self._acted.get(key, True):
+        if self._has_acted.get(key, True):
             raise ApplicationError("another attempt of the step acted", non_retryable=True)
-        self._acted[key] = True
+        self._has_acted[key] = True
 
     @workflow.query(name="may_act")
     def may_act(self) -> list[str]:
-        """Return the keys of the questions that no step acted on."""
-        return [key for key, has_acted in self._acted.items() if not has_acted]
+        """Return the keys of the first questions of steps that did nothing yet."""
+        return [key for key, has_acted in self._has_acted.items() if not has_acted]
 
     @workflow.signal(name="answer")
     def answer(self, key: str, action: str, content: dict[str, Any] | None) -> None:
@@ -513,7 +517,7 @@ class WorkflowSteps(PlacedSteps):
             "asked": asked,
             "pieces": {digest: self._known[digest] for digest in pieces},
         }
-        if step.asks_in_steps and not step.repeatable:
+        if step.asks_first and not step.repeatable:
             given["acts_once"] = True
         if _shows.get():
             given["shows"] = True
