@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from fast_agent.agents.agent import Agent
+    from fast_agent.agents.events import Event, Listener
     from fast_agent.agents.tool_calls import ChildCallBatch
     from fast_agent.agents.turn_context import SharedConversation, TurnContext
     from fast_agent.models.model import Usage
@@ -35,6 +36,7 @@ class Conversation:
             now on; None if the conversation is not saved.
         within: The conversation whose turn they work for, as agents of a smart agent do; None at
             the top.
+        tracing: Makes what traces its turns, given the id of its session or an empty one; or None.
 
     Attributes:
         context: The same, with this conversation and its transcript.
@@ -60,6 +62,7 @@ class Conversation:
         journal: Journal | None = None,
         *,
         within: SharedConversation | None = None,
+        tracing: Callable[[str], Listener] | None = None,
     ) -> None:
         self._make = make
         self._within = within
@@ -67,16 +70,23 @@ class Conversation:
         self._closed = False
         self._meter = Meter("conversation")
         self._attach: Callable[[Agent], None] = _keep_nothing
+        session_id = ""
         if journal is None:
             kept = CumulativeTranscript()
         else:
+            session_id = journal.session_id
             self._meter.go_on(journal.used)
             self._attach = partial(_attach, journal)
             kept = journal.transcript
         transcript = kept if context.transcript is None else context.transcript
         self.transcript = transcript
+        listener = context.listener
         self.context = replace(
-            context, meters=(self._meter, *context.meters), transcript=transcript, conversation=self
+            context,
+            listener=listener if tracing is None else _both(listener, tracing(session_id)),
+            meters=(self._meter, *context.meters),
+            transcript=transcript,
+            conversation=self,
         )
 
     @property
@@ -172,6 +182,14 @@ class Conversation:
             except FastAgentError as error:
                 first = first or error
         return first
+
+
+def _both(first: Listener, second: Listener) -> Listener:
+    def notify(event: Event) -> None:
+        first(event)
+        second(event)
+
+    return notify
 
 
 def _keep_nothing(agent: Agent) -> None:

@@ -85,7 +85,7 @@ class RuntimeOptions:
         approval: Asks before a server gets a model's answer, or None.
         listener: Hears of the events of every turn, or None.
         tracing: Makes what traces the turns of a conversation, in addition to other listeners,
-            given the id of the conversation; or None.
+            given the id of its session, or an empty one; or None.
         new_turn_id: Gives turn ids.
         now: The clock, in local time.
         monotonic: A clock that only goes forward, in seconds.

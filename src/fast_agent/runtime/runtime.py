@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from fast_agent.agents.agent import Agent
-    from fast_agent.agents.events import Event, Listener
+    from fast_agent.agents.events import Listener
     from fast_agent.agents.live_agent import TurnCarrier
     from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.agent_config import ChildHistory
@@ -104,10 +104,8 @@ class Runtime:
         carrier: TurnCarrier | None = None,
     ) -> None:
         options = through_steps(options or RuntimeOptions())
-        # A turn's listener traces its conversation already.
-        self._listener = None if turn else options.listener or log_warnings
         outer = turn or TurnContext(
-            listener=_traced(options.listener or log_warnings, options, options.journal),
+            listener=options.listener or log_warnings,
             journal=options.journal,
             transcript=options.transcript,
             redact=options.redact,
@@ -132,11 +130,14 @@ class Runtime:
         )
         # Agents below another agent's turn are not those of the session, only recorded in it.
         self._outer = outer
+        # The listener of another agent's turn traces it already.
+        self._tracing = options.tracing if turn is None else None
         self._conversation = Conversation(
             self._make,
             outer,
             options.journal if turn is None else None,
             within=None if turn is None else turn.conversation,
+            tracing=self._tracing,
         )
         self._conversations: WeakSet[Conversation] = WeakSet((self._conversation,))
         self._retired: list[list[Agent]] = []
@@ -258,17 +259,17 @@ class Runtime:
         Returns:
             Its agents; the caller closes them.
         """
-        outer, heard = self._outer, listener or self._listener
+        outer = self._outer
         turn = replace(
             outer,
-            listener=outer.listener if heard is None else _traced(heard, self._options, journal),
+            listener=listener or outer.listener,
             journal=journal,
             transcript=None,
             human=human,
             steps=_steps_of(self._options.steps, journal) if steps is None else steps,
             deps=(*deps, *outer.deps),
         )
-        conversation = Conversation(self._make, turn, journal)
+        conversation = Conversation(self._make, turn, journal, tracing=self._tracing)
         self._conversations.add(conversation)
         return conversation
 
@@ -602,21 +603,6 @@ class Runtime:
             for agent in group:
                 await agent.aclose()
         return first
-
-
-def _traced(listener: Listener, options: RuntimeOptions, journal: Journal | None) -> Listener:
-    """Return a listener of a conversation that traces it too, where that is wanted."""
-    if options.tracing is None:
-        return listener
-    from uuid import uuid4
-
-    tracing = options.tracing(uuid4().hex if journal is None else journal.session_id)
-
-    def notify_both(event: Event) -> None:
-        listener(event)
-        tracing(event)
-
-    return notify_both
 
 
 def _steps_of(steps: Steps, journal: Journal | None) -> Steps:

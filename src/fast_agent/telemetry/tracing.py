@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from fast_agent.agents.events import (
     ModelAnswered,
@@ -115,11 +116,16 @@ class Tracing:
         self._chats: dict[str, tuple[_OpenSpan, Attributes]] = {}
         self._calls: dict[tuple[str, str], _OpenSpan] = {}
 
-    def listener_of(self, conversation_id: str) -> Listener:
-        """Return a listener whose spans name a conversation."""
+    def listener_of(self, session_id: str) -> Listener:
+        """Return a listener to a conversation, which all spans name.
+
+        Args:
+            session_id: The session it is kept as; empty for one that is not kept.
+        """
+        conversation = session_id or uuid4().hex
 
         def hear(event: Event) -> None:
-            self._conversation = conversation_id
+            self._conversation = conversation
             self(event)
             self._conversation = None
 
