@@ -15,7 +15,7 @@ from fast_agent.models.step_model import (
     usage_from_json,
     usage_to_json,
 )
-from fast_agent.steps.steps import Codec, Step, here, text_by_digest
+from fast_agent.steps.steps import Codec, Step, asked_of_tool, here, text_by_digest
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import describe_error, error_result
 from fast_agent.tools.toolbox import asks_first, asks_in_steps, innermost
@@ -51,7 +51,7 @@ async def call_in_step(
         FastAgentError: As the tool itself, now or when it was recorded.
         RunError: The call is not the recorded one.
     """
-    asked: JsonObject = {"tool": call.name, "arguments": call.arguments}
+    asked = asked_of_tool(call.name, call.arguments)
     steps, ran = place.steps, False
 
     async def work() -> tuple[ToolResult, Usage]:
@@ -62,9 +62,9 @@ async def call_in_step(
         if turn is not None:
             inner = replace(context, turn=replace(turn, meters=(used, *turn.meters)))
         if turn is None or turn.charges is None or tool.server_name is None:
-            return await _attempt(tool, call, inner), used.usage
+            return await attempted(tool, call, inner), used.usage
         with turn.charges.entered(context.agent_name, (used, *turn.meters)):
-            return await _attempt(tool, call, inner), used.usage
+            return await attempted(tool, call, inner), used.usage
 
     step = Step(
         "tool",
@@ -113,19 +113,20 @@ async def call_agent_in_step(
         nonlocal ran
         ran = True
         first, made = noting
-        return await _attempt(tool, call, first), made
+        return await attempted(tool, call, first), made
 
-    asked: JsonObject = {"tool": call.name, "arguments": call.arguments}
+    asked = asked_of_tool(call.name, call.arguments)
     step = Step("agent", call.id, asked, context.agent_name)
     result, before = await place.steps.ask(step, work, _AGENT_CALL)
     if not ran:
         agent = innermost(tool)
         for arguments in before:
-            await _attempt(agent, replace(call, arguments=arguments), context)
+            await attempted(agent, replace(call, arguments=arguments), context)
     return result
 
 
-async def _attempt(tool: Tool, call: ToolCall, context: ToolContext) -> ToolResult:
+async def attempted(tool: Tool, call: ToolCall, context: ToolContext) -> ToolResult:
+    """Call a tool; what it raises that is not meant for a user is an error result."""
     try:
         return await tool.call(call, context)
     except FastAgentError:

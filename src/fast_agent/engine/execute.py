@@ -24,17 +24,17 @@ from fast_agent.agents.events import (
 )
 from fast_agent.agents.history.transcript import Transcript
 from fast_agent.agents.live_agent import LlmAgent
-from fast_agent.agents.step_tools import call_to_json
+from fast_agent.agents.step_tools import attempted, call_to_json
 from fast_agent.agents.tool_calls import ChildCallBatch, TurnCallContext
 from fast_agent.engine.part_store import missing_part
-from fast_agent.errors import FastAgentError, RunError
+from fast_agent.errors import RunError
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import ToolCall
 from fast_agent.models.model import Usage
 from fast_agent.models.step_model import request_from_json, response_to_json, usage_from_json
 from fast_agent.steps.parts import Parts, StepRedactor, spread
 from fast_agent.steps.steps import NullSteps, Place, Places, entered, turn_id
-from fast_agent.tools.result import describe_error, error_result
+from fast_agent.tools.result import error_result
 from fast_agent.tools.tool import no_progress
 
 if TYPE_CHECKING:
@@ -266,19 +266,11 @@ class StepExecutor:
                 child_calls=ChildCallBatch(Transcript(), log.warning, conversation=conversation),
                 index=0,
             )
-            try:
-                if turn.charges is None or tool.server_name is None:
-                    result = await tool.call(call, context)
-                else:
-                    with turn.charges.entered(step.agent, turn.meters):
-                        result = await tool.call(call, context)
-            except FastAgentError:
-                raise
-            except Exception as error:  # the boundary of a tool call
-                log.exception("tool `%s` failed", call.name)
-                result = error_result(
-                    call.id, f"tool `{call.name}` failed: {describe_error(error)}"
-                )
+            if turn.charges is None or tool.server_name is None:
+                result = await attempted(tool, call, context)
+            else:
+                with turn.charges.entered(step.agent, turn.meters):
+                    result = await attempted(tool, call, context)
         finally:
             await conversation.aclose()
         events.notify(ToolFinished, call, result)
@@ -346,17 +338,21 @@ class StepExecutor:
         return agent
 
 
+def _ignore(event: Event) -> None:
+    """Listen to nothing."""
+
+
 class TurnEvents:
     """The events of a turn, for a listener: in a `with` block, whose failure is one of them.
 
     Args:
         origin: The turn.
-        listener: The listener; None for nobody.
+        listener: The listener, or None.
     """
 
     def __init__(self, origin: Origin, listener: Listener | None) -> None:
         self._origin = origin
-        self._listener = listener
+        self._listener = listener or _ignore
 
     def __enter__(self) -> Self:
         return self
@@ -367,9 +363,8 @@ class TurnEvents:
             self.notify(TurnFinished, reason, None, Usage(), Usage(), str(error))
 
     def notify(self, kind: Callable[..., Event], *facts: object) -> None:
-        """Tell the listener of an event."""
-        if self._listener is not None:
-            self._listener(kind(self._origin, *facts))
+        """Notify the listener of an event."""
+        self._listener(kind(self._origin, *facts))
 
 
 class ReadProbe(NullSteps):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from fast_agent.messages.message import Message
     from fast_agent.steps.parts import Parts, StepRedactor
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonObject, JsonValue
 
 T = TypeVar("T")
 
@@ -132,6 +132,11 @@ class Step:
     def title(self) -> str:
         """What messages call it."""
         return title_of(self.kind, self.name, self.asked)
+
+
+def asked_of_tool(name: str, arguments: JsonObject) -> JsonObject:
+    """Return what a tool is asked, as its step has it."""
+    return {"tool": name, "arguments": arguments}
 
 
 def title_of(kind: Kind, name: str, asked: JsonValue) -> str:

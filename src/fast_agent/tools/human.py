@@ -260,6 +260,29 @@ def named(name: str, origin: str | None) -> str:
     return f"`{visible(name)}`" if origin is None else f"`{visible(name)}` ({visible(origin)})"
 
 
+def question_to_json(request: HumanRequest) -> JsonObject:
+    """Write a question for another process."""
+    return {
+        "message": request.message,
+        "agent_name": request.agent_name,
+        "server_name": request.server_name,
+        "schema": request.schema,
+        "url": request.url,
+    }
+
+
+def question_from_json(question: JsonObject) -> HumanRequest:
+    """Read what `question_to_json` wrote."""
+    server, url = question["server_name"], question["url"]
+    return HumanRequest(
+        message=str(question["message"]),
+        agent_name=str(question["agent_name"]),
+        server_name=None if server is None else str(server),
+        schema=cast("JsonObject | None", question["schema"]),
+        url=None if url is None else str(url),
+    )
+
+
 class Human(Protocol):
     """A way to reach a person. Where there is none, callers hold None instead."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from fast_agent.errors import ToolError
 from fast_agent.messages.json_message import result_from_wire, result_to_wire
 from fast_agent.resources.skill_client.text import summary
-from fast_agent.steps.steps import Codec, Step, here
+from fast_agent.steps.steps import Codec, Step, asked_of_tool, here
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.allowed_calls import NOTHING_ALLOWED
 from fast_agent.tools.human import HumanRequest
@@ -169,7 +169,7 @@ async def _permitted(tool: Tool, call: ToolCall, context: ToolContext) -> ToolRe
     place = here()
     if place.silent or asks_in_steps(tool):
         return await work()
-    asked: JsonObject = {"tool": call.name, "arguments": call.arguments}
+    asked = asked_of_tool(call.name, call.arguments)
     step = Step("tool", call.id, asked, context.agent_name, tool.repeatable)
     return await place.steps.ask(step, work, _RESULT)
 
@@ -200,7 +200,7 @@ async def _asked(
     place = here()
     if place.silent:
         return await work()
-    asked: JsonObject = {"tool": call.name, "arguments": call.arguments}
+    asked = asked_of_tool(call.name, call.arguments)
     step = Step("human", call.id, asked, request.context.agent_name)
     return await place.steps.wait_for(step, work, _REFUSAL)
 

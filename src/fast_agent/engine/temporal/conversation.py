@@ -23,7 +23,7 @@ from fast_agent.engine.temporal.runs import RunCancelledError, traced, wait_or_r
 from fast_agent.engine.temporal.workflow import OUT_OF_STEP, TURN_CANCELLED, fast_agent_error
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_from_json
-from fast_agent.tools.human import HumanRequest
+from fast_agent.tools.human import question_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -291,7 +291,7 @@ class TemporalCarrier:
             for key, question in asked.items():
                 if key in answered:
                     continue
-                answer = await human.ask(_request(question))
+                answer = await human.ask(question_from_json(question))
                 await self._runs.answer(run.id, key, answer.action, answer.content)
                 answered.add(key)
 
@@ -309,17 +309,6 @@ async def _signal(run: WorkflowHandle[Any, Any], name: str, *args: object) -> No
 
 def _conversation_of(life: TurnLife) -> object:
     return life.context.conversation
-
-
-def _request(question: JsonObject) -> HumanRequest:
-    server, url = question["server_name"], question["url"]
-    return HumanRequest(
-        message=str(question["message"]),
-        agent_name=str(question["agent_name"]),
-        server_name=None if server is None else str(server),
-        schema=cast("JsonObject | None", question["schema"]),
-        url=None if url is None else str(url),
-    )
 
 
 def _charge(life: TurnLife, own: Usage, tree: Usage) -> None:

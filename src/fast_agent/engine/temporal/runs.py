@@ -63,7 +63,7 @@ _PASSING: Final = frozenset(
 
 
 def traced() -> JsonObject:
-    """Return what tells the steps of a turn the trace they belong to; nothing without one."""
+    """Return the trace as a turn passes it to its steps; nothing without one."""
     trace = current_trace()
     return {} if trace is None else {"trace": trace}
 

@@ -44,13 +44,12 @@ from fast_agent.engine.temporal.workflow import (
     LoopEdition,
     application_error,
     editions,
-    question_to_json,
 )
 from fast_agent.errors import ConfigError, FastAgentError, ModelError, RunError
 from fast_agent.steps.parts import StepRedactor
 from fast_agent.steps.steps import interrupted, title_of
 from fast_agent.telemetry import caller_trace
-from fast_agent.tools.human import HumanAnswer
+from fast_agent.tools.human import HumanAnswer, question_to_json
 from fast_agent.tools.permission import is_asked_first
 from fast_agent.tools.result import describe_error
 from fast_agent.tools.tool import no_progress
@@ -252,9 +251,7 @@ class StepHuman:
             # another kind of activity, and this attempt is cancelled.
             _asks.get().set()
             await asyncio.Event().wait()
-        run: Any = activity.client().get_workflow_handle(
-            str(info.workflow_id), run_id=info.workflow_run_id
-        )
+        run = _run_of(info)
         key = f"{_asked_by(info)}{request.message}"
         is_first = _acts_once.get() and is_asked_first()
         args = [key, question_to_json(request), is_first]
@@ -264,6 +261,11 @@ class StepHuman:
         return HumanAnswer(action=given["action"], content=given["content"])
 
 
+def _run_of(info: activity.Info) -> Any:
+    """Return the workflow that a step belongs to."""
+    return activity.client().get_workflow_handle(str(info.workflow_id), run_id=info.workflow_run_id)
+
+
 def _asked_by(info: activity.Info) -> str:
     """Return what the keys of a step's questions begin with."""
     return f"{info.activity_id}:"
@@ -271,10 +273,7 @@ def _asked_by(info: activity.Info) -> str:
 
 async def _has_not_acted(info: activity.Info) -> bool:
     """Whether a former attempt got no further than its first question to the user."""
-    run: Any = activity.client().get_workflow_handle(
-        str(info.workflow_id), run_id=info.workflow_run_id
-    )
-    return any(one.startswith(_asked_by(info)) for one in await run.query("may_act"))
+    return any(one.startswith(_asked_by(info)) for one in await _run_of(info).query("may_act"))
 
 
 class StepActivities:

@@ -31,7 +31,7 @@ from fast_agent.models.step_model import usage_to_json
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import raised
 from fast_agent.steps.steps import NULL_STEPS, PlacedSteps, interrupted
-from fast_agent.tools.human import HumanAnswer
+from fast_agent.tools.human import HumanAnswer, question_to_json
 from fast_agent.tools.human_input import NAME as HUMAN_INPUT
 
 if TYPE_CHECKING:
@@ -675,17 +675,6 @@ def answer_of(result: TurnResult, steps: WorkflowSteps) -> dict[str, Any]:
         "stop_reason": result.stop_reason,
         "used": usage_to_json(result.tree_usage),
         "steps": steps.asked,
-    }
-
-
-def question_to_json(request: HumanRequest) -> JsonObject:
-    """Write a question to a user."""
-    return {
-        "message": request.message,
-        "agent_name": request.agent_name,
-        "server_name": request.server_name,
-        "schema": request.schema,
-        "url": request.url,
     }
 
 
