@@ -29,6 +29,12 @@ async def ended(pid: int) -> None:
     await until(lambda: not lives(pid))
 
 
+def lives_with(variable: str) -> bool:
+    """Tell whether a process runs that was started with a variable of the environment."""
+    sought = variable.encode() + b"\0"
+    return any(sought in _environ(place) for place in Path("/proc").glob("[0-9]*"))
+
+
 def children_of(pid: int) -> set[int]:
     """Name the processes that run and that one of the threads of another started.
 
@@ -43,6 +49,13 @@ def _is_guard(pid: int) -> bool:
         return Path(f"/proc/{pid}/cmdline").read_bytes().endswith(NAME.encode() + b"\0")
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def _environ(place: Path) -> bytes:
+    try:
+        return (place / "environ").read_bytes()
+    except (FileNotFoundError, PermissionError, ProcessLookupError):
+        return b""
 
 
 def _parent(pid: int) -> int | None:
