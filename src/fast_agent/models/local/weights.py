@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUFFIX: Final = ".gguf"
+PART: Final = ".part"
+"""The suffix of a download that is not finished."""
 MAGIC: Final = b"GGUF"
 """The first bytes of every file of weights."""
 
@@ -169,7 +171,7 @@ def find_weights(name: str, environ: Mapping[str, str]) -> Path:
 
 
 def remove_local(name: str, environ: Mapping[str, str]) -> LocalFile:
-    """Delete weights that were pulled.
+    """Delete weights that were pulled, or what came of them before a pull was stopped.
 
     Returns:
         What was deleted.
@@ -177,10 +179,14 @@ def remove_local(name: str, environ: Mapping[str, str]) -> LocalFile:
     Raises:
         ModelError: There are none of that name, or the file cannot be deleted.
     """
-    path = find_weights(name, environ)
+    path = weights_path(name, environ)
+    files = sorted(path.parent.glob(f".{name}-{'[0-9a-f]' * 16}{PART}"))
+    if not files or path.exists():
+        files.append(find_weights(name, environ))
     try:
-        file = LocalFile(name, path, path.stat().st_size, WEIGHTS.get(name))
-        path.unlink()
+        size = sum(file.stat().st_size for file in files)
+        for file in files:
+            file.unlink()
     except OSError as error:
         raise ModelError(f"`{path}` cannot be deleted: {os_reason(error)}") from error
-    return file
+    return LocalFile(name, path, size, WEIGHTS.get(name))
