@@ -14,7 +14,7 @@ from fast_agent.config.server import is_url, split_command
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.errors import ConfigError, ModelError
-from fast_agent.formats.crewai import TEMPLATES, crew_parts
+from fast_agent.formats.readers.crewai import TEMPLATES, crew_parts
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.yaml_writer import write_yaml
 

@@ -11,10 +11,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
 from fast_agent.diagnostics import rules
-from fast_agent.formats.claude import read_claude
-from fast_agent.formats.codex import read_codex
-from fast_agent.formats.copilot import read_copilot
-from fast_agent.formats.crewai import read_crew_agents, read_crew_tasks
 from fast_agent.formats.detection import (
     MARKDOWN,
     format_of_json,
@@ -22,13 +18,17 @@ from fast_agent.formats.detection import (
     format_of_yaml,
     is_crew_of_tasks,
 )
-from fast_agent.formats.docker_agent import read_docker_agent
 from fast_agent.formats.draft import Draft
 from fast_agent.formats.foreign import ForeignFile
-from fast_agent.formats.gemini import read_gemini
 from fast_agent.formats.loose import Head, read_head, read_lines
-from fast_agent.formats.opencode import agent_name, read_opencode, read_opencode_json
-from fast_agent.formats.peer import read_peer
+from fast_agent.formats.readers.claude import read_claude
+from fast_agent.formats.readers.codex import read_codex
+from fast_agent.formats.readers.copilot import read_copilot
+from fast_agent.formats.readers.crewai import read_crew_agents, read_crew_tasks
+from fast_agent.formats.readers.docker_agent import read_docker_agent
+from fast_agent.formats.readers.gemini import read_gemini
+from fast_agent.formats.readers.opencode import agent_name, read_opencode, read_opencode_json
+from fast_agent.formats.readers.peer import read_peer
 from fast_agent.formats.servers import read_server_file
 from fast_agent.text.yaml_document import YamlDocument, YamlError, parse_yaml
 
