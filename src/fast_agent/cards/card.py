@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from fast_agent.errors import CardError
@@ -70,6 +70,16 @@ class Card:
         if self.document is None or self.document.source.is_made:
             return None
         return self.document.span_of((name, *keys), key=key)
+
+    def placed(self, problem: Diagnostic, span: Span | None) -> Diagnostic:
+        """Place a problem in the file of the card.
+
+        Args:
+            problem: The problem.
+            span: Where it is; None for the whole file.
+        """
+        line = None if span is None else self.source_line(span.start.line)
+        return replace(problem, path=self.path, span=span, source_line=line)
 
     def source_line(self, number: int) -> str | None:
         """Return a line of its file, numbered from 1; None for an agent made in Python."""

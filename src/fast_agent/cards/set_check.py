@@ -418,18 +418,10 @@ def _found(
     fix: Fix | None = None,
     related: tuple[Related, ...] = (),
 ) -> Diagnostic:
-    span = card.span_of(field, *_keys(item), key=key)
-    return Diagnostic(
-        code=code,
-        message=card.locate(message),
-        path=card.path,
-        span=span,
-        severity=severity,
-        hint=hint,
-        fix=fix,
-        related=related,
-        source_line=None if span is None else card.source_line(span.start.line),
+    problem = Diagnostic(
+        code, card.locate(message), severity=severity, hint=hint, fix=fix, related=related
     )
+    return card.placed(problem, card.span_of(field, *_keys(item), key=key))
 
 
 class Ring(NamedTuple):

@@ -49,7 +49,7 @@ class Diagnostic:
 
     code: str
     message: str
-    path: str
+    path: str = ""
     span: Span | None = None
     severity: Severity = "error"
     hint: str | None = None

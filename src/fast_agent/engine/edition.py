@@ -18,6 +18,7 @@ from fast_agent.cards.placeholder import PROJECT_FILES
 from fast_agent.errors import ConfigError, RunError
 from fast_agent.models.spec import parse_models
 from fast_agent.prompt.named_file import card_inputs
+from fast_agent.runtime.protected_files import LoadedProgram
 from fast_agent.steps.steps import NULL_STEPS
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Listener
     from fast_agent.cards.agent_config import FileAccess
     from fast_agent.cards.card import Card
-    from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
     from fast_agent.models.spec import ModelSpec
     from fast_agent.runtime.runtime import Runtime
@@ -132,23 +132,8 @@ class LiveCards(Protocol):
         ...
 
 
-class CardProgram(Protocol):
+class CardProgram(LoadedProgram, Protocol):
     """A program as editions need it: it loads cards and makes them live."""
-
-    @property
-    def load_set(self) -> LoadSet:
-        """The cards now."""
-        ...
-
-    @property
-    def settings(self) -> Settings:
-        """The configuration."""
-        ...
-
-    @property
-    def workspace(self) -> Path:
-        """The directory it works in, absolute."""
-        ...
 
     def secrets(self) -> frozenset[str]:
         """Return the secrets it knows so far."""

@@ -545,17 +545,11 @@ def model_probe(
             agent=card.config.name,
             ready=ready,
         ):
-            yield problem if problem.path else _at_card(problem, card)
+            # Finding a place parses the card again, with the slow parser that knows places: only
+            # once there is a problem to place.
+            yield problem if problem.path else card.placed(problem, card.span_of("model"))
 
     return probe
-
-
-def _at_card(problem: Diagnostic, card: Card) -> Diagnostic:
-    # Finding a place parses the card again, with the slow parser that knows places: only once there
-    # is a problem to place.
-    span = card.span_of("model")
-    line = None if span is None else card.source_line(span.start.line)
-    return replace(problem, path=card.path, span=span, source_line=line)
 
 
 def _moved(problem: Diagnostic, place: Place) -> Diagnostic:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -106,13 +105,10 @@ def history_probe(card: Card, *, workspace: Path | None = None) -> Iterator[Diag
         grant = card.config.grant
         check = None if grant is None else grant.check_read
         for problem in check_history_file(directory / name, shown=shown, check=check):
-            yield problem if problem.span is not None else _in_card(card, index, problem)
-
-
-def _in_card(card: Card, index: int, problem: Diagnostic) -> Diagnostic:
-    span = card.span_of("messages", index)
-    line = None if span is None else card.source_line(span.start.line)
-    return replace(problem, path=card.path, span=span, source_line=line)
+            if problem.span is not None:
+                yield problem
+            else:
+                yield card.placed(problem, card.span_of("messages", index))
 
 
 def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
@@ -137,15 +133,13 @@ def skill_probe(card: Card, *, workspace: Path) -> Iterator[Diagnostic]:
         message = f"`{name}` {'is not a folder' if is_file else 'does not exist'}"
         # `skills: DIR` means a list of one.
         span = card.span_of("skills", index) or card.span_of("skills")
-        yield Diagnostic(
+        problem = Diagnostic(
             SKILL_ROOT,
             f"the folder of skills {message}",
-            card.path,
-            span,
-            SKILL_ROOT.severity,
-            "name a folder next to the card that holds skills, or write `skills: []` for none",
-            source_line=None if span is None else card.source_line(span.start.line),
+            severity=SKILL_ROOT.severity,
+            hint="name a folder next to the card that holds skills, or write `skills: []` for none",
         )
+        yield card.placed(problem, span)
 
 
 def _window_probe(workspace: Path, settings: Settings, environ: Mapping[str, str]) -> Probe:
@@ -192,17 +186,15 @@ def _full_window(
         return
     largest = sorted(sizes.items(), key=lambda item: -item[1])[:_SHOWN_SERVERS]
     parts = ", ".join(f"`{server}` about {size:,}" for server, size in largest)
-    span = card.span_of("servers") or card.span_of("mcp_connect")
-    yield Diagnostic(
+    problem = Diagnostic(
         FULL_WINDOW,
         f"instruction and tools take about {taken:,} of the {window:,} tokens that `{model}` has"
         f" room for, before the first message: {parts}",
-        card.path,
-        span,
-        FULL_WINDOW.severity,
-        "limit the `tools` of the card, use fewer servers, or name a model with a larger window",
-        source_line=None if span is None else card.source_line(span.start.line),
+        severity=FULL_WINDOW.severity,
+        hint="limit the `tools` of the card, use fewer servers, or name a model with a larger"
+        " window",
     )
+    yield card.placed(problem, card.span_of("servers") or card.span_of("mcp_connect"))
 
 
 class _RecordedSizes:
@@ -331,17 +323,14 @@ def _diagnostic(
     replacement: str | None = None,
 ) -> Diagnostic:
     exact = _place(card, text, placeholder)
-    span = exact or card.span_of("instruction")
-    return Diagnostic(
+    problem = Diagnostic(
         rule.code,
         message,
-        card.path,
-        span,
-        rule.severity,
-        hint,
-        Fix(exact, replacement) if exact and replacement else None,
-        source_line=card.source_line(span.start.line) if span else None,
+        severity=rule.severity,
+        hint=hint,
+        fix=Fix(exact, replacement) if exact and replacement else None,
     )
+    return card.placed(problem, exact or card.span_of("instruction"))
 
 
 def _place(card: Card, text: str, placeholder: Placeholder) -> Span | None:

@@ -75,8 +75,8 @@ class PlanShape(Protocol):
         ...
 
 
-class WholePlan:
-    """The shape of a plan of everything that is to be done.
+class _Shape:
+    """What both shapes are made of.
 
     Args:
         agents: The agents there are.
@@ -90,6 +90,10 @@ class WholePlan:
         self._agents = agents
         self._may_be_empty = may_be_empty
         self._most_tasks = most_tasks
+
+
+class WholePlan(_Shape):
+    """The shape of a plan of everything that is to be done."""
 
     @property
     def schema(self) -> OutputSchema:
@@ -108,21 +112,8 @@ class WholePlan:
         return Plan(steps)
 
 
-class NextStep:
-    """The shape of a plan of the next step alone.
-
-    Args:
-        agents: The agents there are.
-        may_be_empty: Whether nothing may be left to do.
-        most_tasks: Most tasks it may have.
-    """
-
-    def __init__(
-        self, agents: Sequence[str], *, may_be_empty: bool, most_tasks: int = MAX_TASKS
-    ) -> None:
-        self._agents = agents
-        self._may_be_empty = may_be_empty
-        self._most_tasks = most_tasks
+class NextStep(_Shape):
+    """The shape of a plan of the next step alone."""
 
     @property
     def schema(self) -> OutputSchema:

@@ -305,13 +305,6 @@ def _files_of_model(model: str, aliases: Mapping[str, str]) -> Iterator[tuple[st
 
 
 def _problem(card: Card, rule: Rule, field: str, message: str) -> Diagnostic:
-    span = card.span_of(field, key=field != "instruction")
-    return Diagnostic(
-        rule.code,
-        message,
-        card.path,
-        span,
-        rule.severity,
-        hint=f"`fast-agent explain {rule.code}` says what to do",
-        source_line=None if span is None else card.source_line(span.start.line),
-    )
+    hint = f"`fast-agent explain {rule.code}` says what to do"
+    problem = Diagnostic(rule.code, message, severity=rule.severity, hint=hint)
+    return card.placed(problem, card.span_of(field, key=field != "instruction"))

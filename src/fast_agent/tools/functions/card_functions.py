@@ -243,9 +243,8 @@ def _duplicate(use: _Use, name: str, card: Card) -> Diagnostic:
 def _warning(
     code: str, message: str, hint: str | None, keys: tuple[str | int, ...], card: Card
 ) -> Diagnostic:
-    span = _span(keys, card)
-    line = _line(span, card)
-    return Diagnostic(code, message, card.path, span, "warning", hint, source_line=line)
+    problem = Diagnostic(code, message, severity="warning", hint=hint)
+    return card.placed(problem, _span(keys, card))
 
 
 def _placed(problem: CardError, use: _Use, card: Card) -> Iterator[Diagnostic]:
@@ -259,16 +258,11 @@ def _placed(problem: CardError, use: _Use, card: Card) -> Iterator[Diagnostic]:
         else:
             fix = diagnostic.fix
             fix = Fix(span, fix.replacement) if fix is not None and span is not None else None
-            line = _line(span, card)
-            yield replace(diagnostic, path=card.path, span=span, fix=fix, source_line=line)
+            yield card.placed(replace(diagnostic, fix=fix), span)
 
 
 def _span(keys: tuple[str | int, ...], card: Card) -> Span | None:
     return card.span_of(cast("str", keys[0]), *keys[1:])
-
-
-def _line(span: Span | None, card: Card) -> str | None:
-    return None if span is None else card.source_line(span.start.line)
 
 
 _Function: TypeAlias = "ast.FunctionDef | ast.AsyncFunctionDef"
