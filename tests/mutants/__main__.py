@@ -8,6 +8,7 @@ long. Results are kept in `.mutants/`, so that a run that was stopped goes on wh
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import random
@@ -102,17 +103,21 @@ class Runner:
             elif path.exists():
                 shutil.copy(path, tree / name)
         (tree / ".demo").symlink_to(ROOT / ".demo")
+        # Each run would compile the program and the tests again.
+        compileall.compile_dir(tree / "src", quiet=1)
+        compileall.compile_dir(tree / "tests", quiet=1)
 
     def outcome(self, mutant: Mutant) -> str:
         """Say what becomes of a mutant: `killed`, `timeout`, `survived`."""
         path = self._tree / "src/fast_agent" / mutant.file
         limit = self._limit(mutant.room)
-        text = path.read_text("utf-8")
-        path.write_text(mutant.mutation.applied(text), "utf-8")
+        original = path.with_suffix(".original")
+        path.rename(original)
+        path.write_text(mutant.mutation.applied(original.read_text("utf-8")), "utf-8")
         try:
             return self._run(self._ordered(mutant), limit)
         finally:
-            path.write_text(text, "utf-8")
+            original.replace(path)  # as old as its bytecode says
 
     def _limit(self, room: str) -> float:
         """Say how long the tests of a room may take; they must pass without a mutant."""
@@ -139,7 +144,8 @@ class Runner:
         return [str(path.relative_to(self._tree)) for path in files]
 
     def _run(self, tests: list[str], limit: float | None) -> str:
-        command = [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "-p", "no:cacheprovider"]
+        options = ["-n0", "-x", "-q", "-p", "no:cacheprovider", "--assert=plain"]
+        command = [sys.executable, "-m", "pytest", *options]
         environ = {
             **os.environ,
             "PYTHONPATH": str(self._tree / "src"),
