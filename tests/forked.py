@@ -60,20 +60,58 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def import_providers() -> None:
-    """Import what a command imports when it first asks a model of each provider."""
+_ON_FIRST_USE = (
+    "fast_agent.agents.delegation.agent_tool",
+    "fast_agent.agents.delegation.child_history",
+    "fast_agent.agents.history.compaction",
+    "fast_agent.agents.output",
+    "fast_agent.cli.commands.batch",
+    "fast_agent.cli.running.batch_run",
+    "fast_agent.cli.running.temporal",
+    "fast_agent.engine.batch",
+    "fast_agent.engine.batch_input",
+    "fast_agent.engine.batch_output",
+    "fast_agent.engine.edition",
+    "fast_agent.engine.embedded",
+    "fast_agent.models.providers.backlog",
+    "fast_agent.models.providers.link",
+    "fast_agent.models.providers.provider",
+    "fast_agent.registry.card_root",
+    "fast_agent.registry.reload",
+    "fast_agent.text.yaml_parser",
+    "fast_agent.tools.functions.card_functions",
+    "fast_agent.tools.functions.loader",
+    "fast_agent.tools.hooks",
+    "fast_agent.tools.worker_threads",
+    "genai_prices.data",
+    "openai.resources.chat.completions.completions",
+    "yaml12",
+)
+"""What programs with cards, batches and requests import, beyond `import_shared`."""
+
+
+def import_more() -> None:
+    """Import what commands import for cards and batches, and for a first request to a model."""
     from fast_agent.models.providers.classes import ADAPTERS
 
-    import_module("fast_agent.models.providers.link")
+    for name in _ON_FIRST_USE:
+        import_module(name)
     for adapter in ADAPTERS.values():
         for name in (adapter.model, adapter.provider):
             with suppress(ImportError):  # not every SDK is installed
                 import_module(f"pydantic_ai.{name.partition(':')[0]}")
+    from openai.types.chat import ChatCompletion, ChatCompletionChunk
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+    # Every fork would do it for its first request.
+    ModelMessagesTypeAdapter.rebuild()
+    for message in (ChatCompletion, ChatCompletionChunk):
+        message.model_rebuild()
 
 
 if __name__ == "__main__":
     from tests.golden.forked_commands import import_shared, serve
 
     import_shared()
-    import_providers()
+    import_more()
     serve()

@@ -5,20 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.engine.batch_world import BatchWorld, ModelServer, Reply, call_reply, text_reply
+from tests.forked import run_forked
+from tests.golden.forked_commands import WATCH as FORKED_WATCH
 
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+_HOOK = Path(__file__).with_name("fault_hook.py")
 KID = """\
 ---
 type: agent
@@ -160,19 +162,6 @@ class FaultWorld:
     def __enter__(self) -> Self:
         self.server = ModelServer(play)
         self.server.__enter__()
-        self._log = (self._directory / "log").open("w", encoding="utf-8")
-        self._child = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("fault_child.py"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-            env={
-                **{name: value for name, value in os.environ.items() if "API_KEY" not in name},
-                "HOME": str(self._directory),
-                "FAST_AGENT_HOME": str(self._directory / "home"),
-            },
-        )
         return self
 
     def __exit__(
@@ -181,12 +170,6 @@ class FaultWorld:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        self._child.stdin.close()
-        self._child.wait(60)
-        self._child.stdout.close()
-        self._log.close()
         self.server.__exit__(kind, error, traceback)
 
     def begin(self) -> Life:
@@ -216,26 +199,27 @@ class FaultWorld:
         *,
         cancels: bool = False,
         skew: float = 0.0,
-    ) -> dict[str, Any]:
-        """Run a command in a fork."""
-        assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        asked = {"at": at, "words": words, "cwd": str(cwd), "cancels": cancels, "skew": skew}
-        self._child.stdin.write(f"{json.dumps(asked)}\n")
-        self._child.stdin.flush()
-        line = self._child.stdout.readline()
-        assert line, (self._directory / "log").read_text()
-        return json.loads(line)
+    ) -> list[str]:
+        """Run a command until it ends or is killed at a boundary; return the boundaries."""
+        reached = cwd / "reached"
+        fault = {"at": at, "cancels": cancels, "skew": skew, "reached": str(reached)}
+        environ = {
+            **{name: value for name, value in os.environ.items() if "API_KEY" not in name},
+            "HOME": str(self._directory),
+            "FAST_AGENT_HOME": str(self._directory / "home"),
+            FORKED_WATCH: str(_HOOK),
+            "FAULT": json.dumps(fault),
+        }
+        done = run_forked(words, cwd, environ)
+        is_killed = at is not None and not cancels and done.returncode == -signal.SIGKILL
+        assert is_killed or done.returncode == 0, done
+        return reached.read_text().splitlines() if reached.exists() else []
 
     def store_of(self, world: BatchWorld) -> Path:
         """Return the file of the runs of a batch."""
         output = str(world.output.absolute())
         name = hashlib.sha256(output.encode()).hexdigest()[:10]
         return self._directory / "home/runs" / f"{name}.sqlite"
-
-    def log(self) -> str:
-        """Return what the forks printed."""
-        return (self._directory / "log").read_text()
 
 
 @dataclass(slots=True)
@@ -287,17 +271,15 @@ class Life:
             at: The boundary; None for none.
             skew: By how many seconds the clock is wrong.
         """
-        done = self._faults.fork(at, self._words, self._world.directory, skew=skew)
-        assert done["status"] in {0, -9}, self._faults.log()
-        if done["status"] == -9:
+        reached = self._faults.fork(at, self._words, self._world.directory, skew=skew)
+        if len(reached) == at:
             self.kills += 1
             self._begun.update(self._rows("kind, count(*)", "state=0 GROUP BY kind"))
-        return done["reached"]
+        return reached
 
     def cancel(self, at: int) -> None:
         """Run the batch until its runs are cancelled at a boundary, and resume them."""
-        done = self._faults.fork(at, self._words, self._world.directory, cancels=True)
-        assert done["status"] == 0, self._faults.log()
+        self._faults.fork(at, self._words, self._world.directory, cancels=True)
         rows = self._world.rows()
         if all(row["ok"] for row in rows):
             return  # it was cancelled after its last step
@@ -307,8 +289,7 @@ class Life:
         self._begun.update(self._rows("kind, count(*)", "state IN (0, 3) GROUP BY kind"))
         batch = self._faults.store_of(self._world).stem
         words = ["runs", "resume", batch, "--trust", "--quiet"]
-        done = self._faults.fork(None, words, self._world.directory)
-        assert done["status"] == 0, self._faults.log()
+        self._faults.fork(None, words, self._world.directory)
 
     @property
     def _words(self) -> list[str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from itertools import repeat
 from pathlib import Path
@@ -70,8 +69,7 @@ def main() -> None:
     print(f"seed {asked.seed}")
     print(f"{'':<28}" + "".join(f"{name:>11}" for name in asdict(Counts())), flush=True)
     each, whole = -(-asked.kills // len(TYPES)), Counts()
-    # The work is done in other processes: threads are enough to keep every core busy.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor() as pool:
         for found in pool.map(_of_type, TYPES, repeat(each), repeat(asked.seed)):
             for name, counts in found.items():
                 _show(name, counts)

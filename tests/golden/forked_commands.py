@@ -6,6 +6,7 @@ line with the exit status and what went to standard output and standard error.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import runpy
@@ -72,6 +73,7 @@ def run(command: Command, given: IO[bytes], out: IO[bytes], err: IO[bytes]) -> N
 
 def serve() -> None:
     """Run commands until standard input ends."""
+    gc.freeze()  # what is shared stays shared: no fork searches it for garbage
     for line in sys.stdin:
         command: Command = json.loads(line)
         with (
