@@ -194,15 +194,16 @@ class AgentSkills:
         gate = self._gate
         if gate is None:
             return tuple(tools)
-        from fast_agent.tools.skills.gate import GatedTool
-
-        tools = tuple(tools)
-        self._runs = any(_runs_commands(tool) for tool in tools)
         gated: list[Tool] = []
         for tool in tools:
             commands = _runs_commands(tool)
-            acts = tool.source == "function" or tool.spec.name in ACTS
-            gated.append(GatedTool(tool, gate(), commands=commands) if commands or acts else tool)
+            self._runs = self._runs or commands
+            if commands or tool.source == "function" or tool.spec.name in ACTS:
+                from fast_agent.tools.skills.gate import GatedTool
+
+                gated.append(GatedTool(tool, gate(), commands=commands))
+            else:
+                gated.append(tool)
         return tuple(gated)
 
     def _make(self) -> SkillTools:
