@@ -121,7 +121,7 @@ def _facts() -> dict[str, str]:
 
 
 def _load() -> str:
-    """Say how busy the machine was over the last minute, in waiting processes."""
+    """Return how busy the machine was over the last minute, in waiting processes."""
     return f"{os.getloadavg()[0]:.1f}"
 
 

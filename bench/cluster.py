@@ -40,19 +40,19 @@ def figures(setup: Setup) -> Iterator[Figure]:
         found = measured[count]
         name = f"{count} worker{'' if count == 1 else 's'} of {_AT_ONCE} runs on these cores"
         yield _figure(f"{name}", "/s", found["rate"])
-        told = simulate(_here(count, one), 2_000, _SEED)
-        ratio = found["rate"] / told.rate
+        reported = simulate(_here(count, one), 2_000, _SEED)
+        ratio = found["rate"] / reported.rate
         yield _figure(f"{name}: rate to the simulated one", "x", ratio, Goal(0.8, at_least=True))
         if count > 1:
             ratio = _work(found) / _work(one)
             goal = Goal(1.2)
             yield _figure(f"{name}: processor time of a run to one worker's", "x", ratio, goal)
     for count in (10, 100, 1_000):
-        told = simulate(_elsewhere(count, one), max(4_000, 40 * count), _SEED)
+        reported = simulate(_elsewhere(count, one), max(4_000, 40 * count), _SEED)
         name = f"{count:,} workers and a server of {_SERVER_CORES} cores, simulated"
-        yield _figure(f"{name}: runs of three steps", "/s", told.rate)
-        yield _figure(f"{name}: the server is busy", "%", told.server_share * 100)
-        yield _figure(f"{name}: a step beside its model, 95 of 100", "s", told.step_seconds)
+        yield _figure(f"{name}: runs of three steps", "/s", reported.rate)
+        yield _figure(f"{name}: the server is busy", "%", reported.server_share * 100)
+        yield _figure(f"{name}: a step beside its model, 95 of 100", "s", reported.step_seconds)
 
 
 def _measured(setup: Setup, workers: int, runs: int) -> Mapping[str, float]:

@@ -99,7 +99,7 @@ def _tree(root: Path, folders: int) -> Path:
 
 
 def _ours(root: Path, pattern: str, found: list[int]) -> float:
-    told: JsonObject = {
+    reported: JsonObject = {
         "pattern": pattern,
         "ignore_case": False,
         "context": 0,
@@ -109,7 +109,7 @@ def _ours(root: Path, pattern: str, found: list[int]) -> float:
     }
 
     async def search() -> str:
-        return await search_files(Workspace(root).resolve("."), told, most=1_000_000)
+        return await search_files(Workspace(root).resolve("."), reported, most=1_000_000)
 
     start = time.perf_counter()
     text = asyncio.run(search())

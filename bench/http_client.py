@@ -82,10 +82,10 @@ class HttpServer:
             self._process.wait()
 
     def resident(self) -> int:
-        """Give the memory the process holds now, in bytes.
+        """Return the memory the process holds now, in bytes.
 
         Raises:
-            BenchError: This system does not tell.
+            BenchError: This system does not report it.
         """
         try:
             with open(f"/proc/{self._process.pid}/statm", encoding="ascii") as file:  # noqa: PTH123
@@ -94,7 +94,7 @@ class HttpServer:
             raise BenchError(f"the memory of a process cannot be seen here: {error}") from error
 
     def processor_seconds(self) -> float:
-        """Give what the server took of processors so far; see `bench.process`."""
+        """Return what the server took of processors so far; see `bench.process`."""
         return processor_seconds(self._process.pid)
 
     def settle(self) -> None:
@@ -285,7 +285,7 @@ def time_calls(connections: Sequence[Connection], tool: str, count: int) -> floa
 
 
 def call_of(tool: str, message: str) -> Mapping[str, object]:
-    """Give the parameters of a call of a tool that takes a message."""
+    """Return the parameters of a call of a tool that takes a message."""
     return {"name": tool, "arguments": {"message": message}}
 
 

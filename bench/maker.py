@@ -80,7 +80,7 @@ def _success_fits(cell: Mapping[str, Any]) -> bool:
 
 
 def _tail(trials: int, share: float, hits: int) -> float:
-    """Give the probability of at most so many hits."""
+    """Return the probability of at most so many hits."""
     log_odds = math.log(share) - math.log1p(-share)
     log_term = trials * math.log1p(-share)
     total = 0.0

@@ -102,7 +102,7 @@ class Pairs:
         return Samples.of(a / b if self.higher else b / a for a, b in pairs if a and b)
 
     def figure(self) -> Figure:
-        """Give it as a line of the table."""
+        """Return it as a line of the table."""
         return Figure(name=self.name, unit="x", ours=self.speeds, goal=Goal(WORST, at_least=True))
 
 

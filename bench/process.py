@@ -97,10 +97,10 @@ def run_process(
 
 
 def processor_seconds(pid: int) -> float:
-    """Give what all threads of a running process took of processors so far, to the nanosecond.
+    """Return what all threads of a running process took of processors so far, to the nanosecond.
 
     Raises:
-        BenchError: This system does not tell.
+        BenchError: This system does not report it.
     """
     try:
         threads = [one / "schedstat" for one in Path(f"/proc/{pid}/task").iterdir()]

@@ -67,7 +67,7 @@ def write_skill(root: Path, name: str, random: Random) -> None:
 
 
 def skill_name(number: int) -> str:
-    """Give the name of a skill."""
+    """Return the name of a skill."""
     return f"skill-{number:05}"
 
 
@@ -91,12 +91,12 @@ def write_documents(place: Path, count: int) -> Path:
 
 
 def document_path(number: int) -> str:
-    """Give the path of a document below the root of all."""
+    """Return the path of a document below the root of all."""
     return f"part-{number % _FOLDERS:02}/document-{number:05}.md"
 
 
 def queries(count: int) -> list[str]:
-    """Give searches of one to three words, as frequent as they are in documents."""
+    """Return searches of one to three words, as frequent as they are in documents."""
     random = Random(SEED + 1)
     return [" ".join(_words(random, random.randint(1, 3))) for _ in range(count)]
 

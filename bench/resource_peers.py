@@ -44,22 +44,22 @@ class ResourcePeer:
 
     @property
     def label(self) -> str:
-        """Name and version."""
+        """Return name and version."""
         return f"{self.name} {self.version}".strip()
 
 
 def fastmcp_peer(setup: Setup) -> ResourcePeer:
-    """Give fastmcp's provider of skills."""
+    """Return fastmcp's provider of skills."""
     return _peer(setup, "fastmcp", "fastmcp", "skills_fastmcp.py")
 
 
 def sdk_peer(setup: Setup) -> ResourcePeer:
-    """Give the SDK's low-level server over contents that are ready."""
+    """Return the SDK's low-level server over contents that are ready."""
     return _peer(setup, "mcp", "fastmcp", "skills_sdk.py")
 
 
 def guide_peer(setup: Setup) -> ResourcePeer:
-    """Give mcp-guide."""
+    """Return mcp-guide."""
     return _peer(setup, "mcp-guide", "mcp-guide", None)
 
 

@@ -31,7 +31,7 @@ SKILLS = 100
 CHANGES = 9
 _PATIENCE = 3.0
 _APART = 0.15
-"""Seconds between changes, so that none is told of together with the one before."""
+"""Seconds between changes, so that none is notified together with the one before."""
 
 
 def figures(setup: Setup) -> Iterator[Figure]:
@@ -43,7 +43,7 @@ def figures(setup: Setup) -> Iterator[Figure]:
 
     def ours() -> Values:
         command = (setup.program, "resources", "serve", "--skills")
-        return {**_told(setup, command, root()), "stale": _stale(setup, command, root())}
+        return {**_reported(setup, command, root()), "stale": _stale(setup, command, root())}
 
     def theirs(peer: ResourcePeer) -> Values:
         return {"stale": _stale(setup, peer.command, root())}
@@ -54,8 +54,8 @@ def figures(setup: Setup) -> Iterator[Figure]:
     yield line(done, "stale", f"stale manifests after {CHANGES} edits", "", Goal(0))
 
 
-def _told(setup: Setup, command: Command, root: Path) -> Values:
-    """Give the median milliseconds until a subscriber hears of an edit and of a new skill."""
+def _reported(setup: Setup, command: Command, root: Path) -> Values:
+    """Return the median milliseconds until a subscriber hears of an edit and of a new skill."""
     random = Random(SEED)
     edits: list[float] = []
     news: list[float] = []
@@ -72,7 +72,7 @@ def _told(setup: Setup, command: Command, root: Path) -> Values:
             edits.append(_wait(client, "notifications/resources/updated", start))
             time.sleep(_APART)
         for number in range(CHANGES):
-            client.told.clear()
+            client.reported.clear()
             start = time.perf_counter()
             write_skill(root, f"new-{number}", random)
             news.append(_wait(client, "notifications/resources/list_changed", start))

@@ -77,10 +77,10 @@ def figures(setup: Setup) -> Iterator[Figure]:
 
 def _answered(name: str) -> Figure:
     asked = len(questions(name))
-    told = f"questions answered by the first hit, {name.replace('_', ' ')}, of {asked}"
+    reported = f"questions answered by the first hit, {name.replace('_', ' ')}, of {asked}"
     right = asked - len(missed(name))
     goal = Goal(asked * 0.8, at_least=True)
-    return Figure(name=told, unit="", ours=Samples((right,)), goal=goal)
+    return Figure(name=reported, unit="", ours=Samples((right,)), goal=goal)
 
 
 def _write_shelf(place: Path) -> None:
@@ -97,7 +97,7 @@ def _read_shelf(setup: Setup, root: Path) -> int:
 
 
 def _count_notes(client: StdioClient, uri: str) -> int:
-    """Say how many documents of the shelf a read gives."""
+    """Return how many documents of the shelf a read gives."""
     text = client.ask("resources/read", {"uri": uri})["contents"][0]["text"]
     return sum(f"# Note {number:03}" in text for number in range(SHELVED))
 

@@ -69,7 +69,7 @@ class StdioClient:
         self._out = self._process.stdout.fileno()
         self._rest = b""
         self._ids = 0
-        self.told: list[tuple[float, Message]] = []
+        self.reported: list[tuple[float, Message]] = []
         """Notifications, and when each came."""
 
     def __enter__(self) -> Self:
@@ -152,9 +152,9 @@ class StdioClient:
         """Wait for a notification that was not heard yet; gives when it came, None for never."""
         end = time.perf_counter() + seconds
         while True:
-            for place, (when, message) in enumerate(self.told):
+            for place, (when, message) in enumerate(self.reported):
                 if message.get("method") == method:
-                    del self.told[: place + 1]
+                    del self.reported[: place + 1]
                     return when
             left = end - time.perf_counter()
             if left <= 0 or not (self._rest or select((self._out,), (), (), left)[0]):
@@ -162,14 +162,14 @@ class StdioClient:
             self._hear(json.loads(self._line()))
 
     def processor_seconds(self) -> float:
-        """Give what the server took of processors so far; see `bench.process`."""
+        """Return what the server took of processors so far; see `bench.process`."""
         return processor_seconds(self._process.pid)
 
     def peak_mib(self) -> float:
-        """Give the most memory the server has held so far, in MiB.
+        """Return the most memory the server has held so far, in MiB.
 
         Raises:
-            BenchError: This system does not tell.
+            BenchError: This system does not report it.
         """
         if sys.platform != "linux":
             raise BenchError("the memory of a running process is known on Linux only")
@@ -180,7 +180,7 @@ class StdioClient:
     def _hear(self, message: Message) -> None:
         """Keep a notification, and refuse what the server asks of its client."""
         if "id" not in message:
-            self.told.append((time.perf_counter(), message))
+            self.reported.append((time.perf_counter(), message))
         elif "method" in message:
             error = {"code": -32601, "message": "this client offers nothing"}
             answer = {"jsonrpc": "2.0", "id": message["id"], "error": error}

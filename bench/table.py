@@ -32,7 +32,7 @@ def render_table(figures: Sequence[Figure], *, peers: bool) -> str:
 
 
 def to_json(figures: Sequence[Figure], facts: Mapping[str, str]) -> dict[str, Any]:
-    """Give figures and the facts of the run as a JSON object."""
+    """Return figures and the facts of the run as a JSON object."""
     return {"facts": dict(facts), "figures": [_figure_json(figure) for figure in figures]}
 
 

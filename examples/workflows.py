@@ -29,7 +29,7 @@ RUNS = {
 
 
 def command(message: str, model: str) -> list[str]:
-    """Give the command that runs the example in the working directory."""
+    """Return the command that runs the example in the working directory."""
     return ["fast-agent", "go", "--card", ".", "--model", model, "--message", message]
 
 

@@ -31,7 +31,7 @@ def postgres_programs() -> Path | None:
 
 
 def why_not() -> str | None:
-    """Say why no cluster can be started; None where one can."""
+    """Return why no cluster can be started; None where one can."""
     if postgres_programs() is None:
         return "PostgreSQL is not installed"
     if find_spec("psycopg") is None:

@@ -1,4 +1,4 @@
-"""Processes that tests start, as Linux tells of them."""
+"""Processes that tests start, as Linux describes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fast_agent.tools.shell.group_guard import NAME
 def unexpected(said: str) -> str:
     """Leave out of standard error what depends on the user and the speed of the machine.
 
-    Root is told that commands can read everything, and a wait of more than two seconds is a line.
+    Root is warned that commands can read everything, and a wait of more than two seconds is a line.
     """
     expected = ("running as root: commands can read", "still waiting for server ")
     lines = said.splitlines(keepends=True)
@@ -20,7 +20,7 @@ def unexpected(said: str) -> str:
 
 
 def lives(pid: int) -> bool:
-    """Tell whether a process runs; one that ended and was not waited for does not."""
+    """Return whether a process runs; one that ended and was not waited for does not."""
     return _parent(pid) is not None
 
 
@@ -30,13 +30,13 @@ async def ended(pid: int) -> None:
 
 
 def lives_with(variable: str) -> bool:
-    """Tell whether a process runs that was started with a variable of the environment."""
+    """Return whether a process runs that was started with a variable of the environment."""
     sought = variable.encode() + b"\0"
     return any(sought in _environ(place) for place in Path("/proc").glob("[0-9]*"))
 
 
 def children_of(pid: int) -> set[int]:
-    """Name the processes that run and that one of the threads of another started.
+    """Return the processes that run and that one of the threads of another started.
 
     The guard of process groups is left out: it stays for as long as the program.
     """
@@ -59,7 +59,7 @@ def _environ(place: Path) -> bytes:
 
 
 def _parent(pid: int) -> int | None:
-    """Name the process that started one; None where it has ended, maybe only just now."""
+    """Return the process that started one; None where it has ended, maybe only just now."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except (FileNotFoundError, ProcessLookupError):

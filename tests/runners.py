@@ -150,7 +150,7 @@ def runner_of(node: pytest.Item) -> RunnerName:
 
 
 def _group(item: pytest.Item) -> str:
-    """Give what a test shares its runner with: itself, or its file where that shares a fixture."""
+    """Return what a test shares its runner with: itself, or a file that shares a fixture."""
     fixtures = cast("pytest.Function", item)._fixtureinfo.name2fixturedefs
     wide = [one[-1] for one in fixtures.values() if one[-1].scope != "function"]
     return (

@@ -32,7 +32,7 @@ _ENDS_WITH_PARENT = (
 
 
 def why_not() -> str | None:
-    """Say why no server can be started; None where one can."""
+    """Return why no server can be started; None where one can."""
     if find_spec("temporalio") is None:
         return "the extra `temporal` is not installed"
     if not _program().exists():

@@ -34,7 +34,7 @@ main(sys.argv[1:])
 
 
 def files_entered(source: Path) -> list[str]:
-    """Name the files of which a function is called for the first call of an agent.
+    """Return the files of which a function is called for the first call of an agent.
 
     The call is plain: over stdio, without progress, of a client that cannot be asked anything. The
     conversation is kept, as it is by default.

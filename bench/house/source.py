@@ -119,7 +119,7 @@ class Module:
         )
 
     def targets(self) -> Iterator[str]:
-        """Name what it imports, modules and what may be modules."""
+        """Yield what it imports, modules and what may be modules."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 yield node.module
@@ -128,7 +128,7 @@ class Module:
                 yield from (alias.name for alias in node.names)
 
     def running_targets(self) -> Iterator[str]:
-        """Name the modules it imports when it runs, not for types alone."""
+        """Yield the modules it imports when it runs, not for types alone."""
         for node in _running(self.tree):
             if isinstance(node, ast.ImportFrom) and node.module:
                 yield node.module
@@ -169,7 +169,7 @@ class House:
         return sum(one.is_later is later for one in self.modules.values())
 
     def chapters(self) -> Mapping[str, str]:
-        """Name files with a single importer, with that; an `__init__` that re-exports is none."""
+        """Return files with a single importer, with that; an `__init__` that re-exports is none."""
         importers: dict[str, list[str]] = {name: [] for name in self.modules}
         for name, targets in self.imports.items():
             if not self.modules[name].re_exports:
@@ -182,15 +182,15 @@ class House:
         }
 
     def circles(self) -> Sequence[frozenset[str]]:
-        """Give the groups of files that import each other, the largest first."""
+        """Return the groups of files that import each other, the largest first."""
         return sorted(_circles(self.imports), key=len, reverse=True)
 
     def hidden_imports(self) -> Sequence[str]:
-        """Name files that import modules of the package by a string, which no linter sees."""
+        """Return files that import modules of the package by a string, which no linter sees."""
         return [name for name, one in self.modules.items() if _imports_by_string(one.tree)]
 
     def know_recording(self) -> Sequence[str]:
-        """Name files that know whether a run is recorded, and should not.
+        """Return files that know whether a run is recorded, and should not.
 
         The package itself exports the public names of every room, recordings among them.
         """
@@ -201,7 +201,7 @@ class House:
         ]
 
     def optional_branches(self) -> Sequence[str]:
-        """Name places where a collaborator is compared with None."""
+        """Return places where a collaborator is compared with None."""
         return [
             f"{name}:{node.lineno}"
             for name, module in self.modules.items()
@@ -210,11 +210,11 @@ class House:
         ]
 
     def readers(self) -> Sequence[str]:
-        """Name files that read JSON-RPC themselves or have the SDK's HTTP server do it."""
+        """Return files that read JSON-RPC themselves or have the SDK's HTTP server do it."""
         return [name for name, one in self.modules.items() if _reads_rpc(one.tree)]
 
     def edges(self) -> Sequence[str]:
-        """Name the implementations of MCP that stand before agents."""
+        """Return the implementations of MCP that stand before agents."""
         found: list[str] = []
         serving = [one for one in self.modules.values() if one.room == "serve"]
         readers = self.readers()

@@ -181,7 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("model", nargs="?", default="local", help="a model as in a card")
     parser.add_argument("--answers", action="store_true", help="print the answers too")
-    parser.add_argument("--date", default=DATE, help="the date the agent is told")
+    parser.add_argument("--date", default=DATE, help="the date in the agent's instruction")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         cards = write_starter_set(Path(directory), given.date)

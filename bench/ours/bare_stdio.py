@@ -48,7 +48,7 @@ def write(data: bytes) -> None:
 
 
 def prepare(root: str) -> tuple[bytes, dict[str, bytes]]:
-    """Give the list of all skills, and what each `SKILL.md` reads, as bytes."""
+    """Return the list of all skills, and what each `SKILL.md` reads, as bytes."""
     entries: list[dict[str, str]] = []
     reads: dict[str, bytes] = {}
     for entry in os.scandir(root):

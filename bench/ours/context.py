@@ -66,7 +66,7 @@ class Reader:
 
 
 class Archivist(Reader):
-    """A model that does what it is told: it keeps addresses in summaries, and reads them again.
+    """A model that follows its instruction: it keeps addresses in summaries, and reads them again.
 
     It reads a page each turn, each with the code of a box in its middle, and is asked for a code 50
     turns later. It answers from what it is given, else from a result it finds an address of.

@@ -66,7 +66,7 @@ class Example:
         self._program.load_agents(".")
 
     async def run(self, steps: Steps) -> tuple[bytes, bytes]:
-        """Give all of a run as bytes: what does not depend on the order of tasks, and all of it."""
+        """Return all of a run as bytes: what no order of tasks changes, and all of it."""
         events: list[str] = []
         model = "scripted?file=script.yaml"
 
@@ -76,14 +76,14 @@ class Example:
         async with self._program.run(model=model, steps=steps, listener=hear) as app:
             agent = app[app.default_name]
             result = await agent.generate(self._message)
-            told = answer_facts(agent.name, result, app.usage)
+            reported = answer_facts(agent.name, result, app.usage)
             history = repr(list(agent.history))
         ordered = "\n".join(sorted(events))
-        return f"{told}\n{history}\n{ordered}".encode(), "\n".join(events).encode()
+        return f"{reported}\n{history}\n{ordered}".encode(), "\n".join(events).encode()
 
 
 def shuffler(seed: int) -> Callable[[], Awaitable[None]]:
-    """Give a wait of a random number of rounds of the event loop."""
+    """Return a wait of a random number of rounds of the event loop."""
     chance = random.Random(seed)
 
     async def pause() -> None:
@@ -105,9 +105,9 @@ async def main(replays: int) -> None:
             recorder = Recorder(path)
             # The servers of an example start in its directory.
             with chdir(EXAMPLES / name):
-                told, _ = await example.run(recorder)
+                reported, _ = await example.run(recorder)
             recorder.close()
-            recorded[name] = read_cassette(path), told
+            recorded[name] = read_cassette(path), reported
     same = 0
     orders: set[bytes] = set()
     names = list(RUNS)
@@ -116,8 +116,8 @@ async def main(replays: int) -> None:
     for number in range(replays):
         cassette, before = recorded[names[number % len(names)]]
         player = Replayer(cassette, pause=shuffler(number))
-        told, order = await examples[names[number % len(names)]].run(player)
-        same += told == before and player.drift is None and not player.left()
+        reported, order = await examples[names[number % len(names)]].run(player)
+        same += reported == before and player.drift is None and not player.left()
         orders.add(order)
     seconds = time.process_time() - start
     watch.on = False

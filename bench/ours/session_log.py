@@ -102,7 +102,7 @@ async def resume(home: Path, session_id: str) -> dict[str, object]:
 
 
 async def batch(agent: Agent) -> float:
-    """Give the processor time of one turn, in seconds."""
+    """Return the processor time of one turn, in seconds."""
     start = time.process_time()
     for _ in range(BATCH):
         await agent.send("hi")
@@ -151,7 +151,7 @@ def append(home: Path) -> dict[str, object]:
 
 
 def bare(home: Path) -> list[float]:
-    """Give the seconds of bare writes that are brought to the disk."""
+    """Return the seconds of bare writes that are brought to the disk."""
     path = home / "bare"
     page = os.urandom(4096 + 24)
     with path.open("wb", buffering=0) as file:

@@ -29,7 +29,7 @@ async def session(agent: Agent, turns: int) -> None:
 
 
 async def measure(agents: Sequence[Agent], turns: int) -> float:
-    """Give the seconds of one turn of sessions that are at work at the same time."""
+    """Return the seconds of one turn of sessions that are at work at the same time."""
     start = time.perf_counter()
     async with anyio.create_task_group() as tasks:
         for agent in agents:

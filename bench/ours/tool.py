@@ -31,7 +31,7 @@ def sub(a: int, b: int) -> int:
 
 
 async def measure(agent: Agent, message: str, answer: str, turns: int) -> tuple[float, float]:
-    """Give the median seconds of a turn, by the clock and of the processor, in batches of ten."""
+    """Return the median seconds of a turn, by the clock and of the processor, in batches of ten."""
     times: list[float] = []
     worked: list[float] = []
     for _ in range(max(turns // BATCH, 2)):
@@ -47,7 +47,7 @@ async def measure(agent: Agent, message: str, answer: str, turns: int) -> tuple[
 
 
 async def measure_hop(turns: int) -> float:
-    """Give the median seconds of a call in a thread of the standard library's pool."""
+    """Return the median seconds of a call in a thread of the standard library's pool."""
     loop = asyncio.get_running_loop()
     times: list[float] = []
     with ThreadPoolExecutor(1) as pool:

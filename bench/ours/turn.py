@@ -20,7 +20,7 @@ BATCHES = 100
 
 
 async def batch(agent: Agent) -> float:
-    """Give the seconds of one turn."""
+    """Return the seconds of one turn."""
     start = time.perf_counter()
     for _ in range(BATCH):
         await agent.send("hi")

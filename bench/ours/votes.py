@@ -16,7 +16,7 @@ NO_END = 10**9
 
 
 async def votes(p: float, k: int, runs: int) -> dict[str, float]:
-    """Give how often the right answer won, and the sum and sum of squares of the draws."""
+    """Return how often the right answer won, and the sum and sum of squares of the draws."""
     random = Random(f"{p} {k}")
     won = drawn = squares = 0
 

@@ -20,7 +20,7 @@ CALL = '***CALL_TOOL agent__m0 {"message": "hi"}'
 
 
 async def measure(agent: Agent, message: str, turns: int) -> float:
-    """Give the median processor seconds of a turn, over batches of ten."""
+    """Return the median processor seconds of a turn, over batches of ten."""
     times: list[float] = []
     for _ in range(max(turns // BATCH, 2)):
         said = ""

@@ -24,7 +24,7 @@ def sub(a: int, b: int) -> int:
 
 
 async def measure(agent: Any, message: str, answer: str, turns: int) -> tuple[float, float]:
-    """Give the median seconds of a turn, by the clock and of the processor, in batches of ten."""
+    """Return the median seconds of a turn, by the clock and of the processor, in batches of ten."""
     times: list[float] = []
     worked: list[float] = []
     for _ in range(max(turns // BATCH, 2)):

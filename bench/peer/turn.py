@@ -21,7 +21,7 @@ LIVED = 20
 
 
 async def batch(agent: Any) -> float:
-    """Give the seconds of one turn."""
+    """Return the seconds of one turn."""
     start = time.perf_counter()
     for _ in range(BATCH):
         await agent.send("hi")
@@ -29,7 +29,7 @@ async def batch(agent: Any) -> float:
 
 
 async def measure(fast: Any, deep: int) -> tuple[float, float]:
-    """Give the median seconds of an early and of a late turn."""
+    """Return the median seconds of an early and of a late turn."""
     early: list[float] = []
     async with fast.run() as app:
         for _ in range(EARLY_BATCHES):

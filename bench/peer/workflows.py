@@ -15,7 +15,7 @@ CALL = '***CALL_TOOL agent__m0 {"message": "hi"}'
 
 
 async def measure(agent: Any, message: str, turns: int) -> float:
-    """Give the median processor seconds of a turn, over batches."""
+    """Return the median processor seconds of a turn, over batches."""
     times: list[float] = []
     for _ in range(max(turns // BATCH, 2)):
         said = ""

@@ -23,7 +23,7 @@ KEYS = {"ANTHROPIC_API_KEY": "sonnet", "OPENAI_API_KEY": "gpt"}
 
 
 def chosen_model() -> str | None:
-    """Name the model a key or an address in the environment gives; None where there is none."""
+    """Return the model a key or an address in the environment gives; None where there is none."""
     if os.environ.get("GENERIC_BASE_URL"):
         return f"generic.{os.environ.get('GENERIC_MODEL', 'default')}"
     return next((model for variable, model in KEYS.items() if os.environ.get(variable)), None)

@@ -187,7 +187,7 @@ def _read(checkpoint: Path | None, task: Task) -> Reached:
 
 @asynccontextmanager
 async def voter_of(task: Task) -> AsyncGenerator[Voter]:
-    """Give what decides the moves."""
+    """Yield what decides the moves."""
     if task.model is None:
         yield OfflineVoter(task)
         return
@@ -222,7 +222,7 @@ async def main(options: argparse.Namespace) -> None:
 
 
 def _memory() -> float:
-    """Give the most memory the process held so far, in MiB."""
+    """Return the most memory the process held so far, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

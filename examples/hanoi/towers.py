@@ -57,7 +57,7 @@ class Towers:
 
 
 def right_move(number: int, disks: int) -> Move:
-    """Give a move of the shortest solution by its number alone, from 1, to check votes against."""
+    """Return a move of the shortest solution by its number, from 1, to check votes against."""
     disk = (number & -number).bit_length()
     start, end = (number & (number - 1)) % 3, ((number | (number - 1)) + 1) % 3
     if disks % 2 == 0:

@@ -72,7 +72,7 @@ class Terminal:
 
 @dataclass
 class Editor:
-    """What the editor does when it is asked, and what it was told.
+    """What the editor does when it is asked, and what was reported to it.
 
     Attributes:
         choose: The option the person takes, by kind; None dismisses the question.
@@ -239,16 +239,16 @@ class Connected:
         return await self.agent.prompt(session_id=session_id, prompt=[text_block(text)])
 
     async def begun(self, *session_ids: str) -> None:
-        """Wait until the first turns of sessions have begun, as their logs tell."""
+        """Wait until the first turns of sessions have begun, as their logs show."""
 
-        def told() -> bool:
+        def is_recorded() -> bool:
             try:
                 states = [SessionStore(self.home).read(one)[1] for one in session_ids]
             except SessionError:
                 return False
             return all(state.history("agent") for state in states)
 
-        await until(told)
+        await until(is_recorded)
 
 
 @asynccontextmanager
@@ -330,7 +330,7 @@ async def started(
 async def streams(
     input_fd: int, output_fd: int
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Give the ends of two pipes as streams."""
+    """Return the ends of two pipes as streams."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=64 << 20)
     await loop.connect_read_pipe(

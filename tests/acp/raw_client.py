@@ -49,7 +49,7 @@ class RawClient:
         return json.loads(self.process.stdout.readline())
 
     def answer(self, number: object) -> Any:
-        """The answer to a request, past what is told meanwhile."""
+        """The answer to a request, past what is notified before it."""
         while True:
             message = self.read()
             if "method" not in message and message.get("id") == number:

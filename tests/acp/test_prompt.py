@@ -1,4 +1,4 @@
-"""Prompts: what the client is told of a turn, and how it ends."""
+"""Prompts: what the client learns of a turn, and how it ends."""
 
 from __future__ import annotations
 
@@ -276,14 +276,14 @@ async def test_a_turn_that_fails_is_an_error_and_the_session_goes_on(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("reason", "told"),
+    ("reason", "message"),
     [("maxTokens", "max_tokens"), ("refusal", "refusal"), ("stopSequence", "end_turn")],
 )
-async def test_why_a_turn_ended(tmp_path: Path, reason: str, told: str) -> None:
+async def test_why_a_turn_ended(tmp_path: Path, reason: str, message: str) -> None:
     model = script(tmp_path, f"steps:\n  - text: so far\n    stop_reason: {reason}\n")
     async with connected(tmp_path, model=model) as there:
         session = await there.open()
-        assert (await there.prompt(session.session_id, "go")).stop_reason == told
+        assert (await there.prompt(session.session_id, "go")).stop_reason == message
 
 
 async def test_a_prompt_of_nothing_is_refused(tmp_path: Path) -> None:

@@ -173,9 +173,10 @@ async def test_each_session_has_a_directory_of_its_own(tmp_path: Path) -> None:
         away = (await there.agent.new_session(cwd=str(elsewhere))).session_id
         for session in (here, away):
             await there.prompt(session, '***CALL_TOOL execute {"command": "pwd"}')
-        told = [one["content"][0]["content"]["text"] for one in there.editor.of("tool_call_update")
-                if one["status"] == "completed"]  # fmt: skip
-        assert [text.splitlines()[0] for text in told] == [str(there.cwd), str(elsewhere)]
+        updates = there.editor.of("tool_call_update")
+        done = [one for one in updates if one["status"] == "completed"]
+        reported = [one["content"][0]["content"]["text"] for one in done]
+        assert [text.splitlines()[0] for text in reported] == [str(there.cwd), str(elsewhere)]
 
 
 @pytest.mark.parametrize("wrong", ["relative", "/no/such/place", "/etc/passwd", "/a\0b"])

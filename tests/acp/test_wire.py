@@ -40,12 +40,12 @@ def test_the_version_is_negotiated(tmp_path: Path, wanted: int) -> None:
     with RawClient(tmp_path, "--model", "passthrough") as client:
         answered = client.ask(1, "initialize", protocolVersion=wanted)
         assert client.end()[0] == 0
-    told = InitializeResponse.model_validate(answered["result"])
-    assert told.protocol_version == PROTOCOL_VERSION == 1
-    assert told.agent_info is not None
-    assert told.agent_info.name == "fast-agent"
-    assert told.agent_capabilities is not None
-    assert told.agent_capabilities.load_session
+    reported = InitializeResponse.model_validate(answered["result"])
+    assert reported.protocol_version == PROTOCOL_VERSION == 1
+    assert reported.agent_info is not None
+    assert reported.agent_info.name == "fast-agent"
+    assert reported.agent_capabilities is not None
+    assert reported.agent_capabilities.load_session
 
 
 @pytest.mark.spec("ACP-1")
@@ -241,9 +241,9 @@ def test_an_editor_that_loads_a_session_sees_a_killed_turn_and_continues_it(
             client.initialize()
             cwd = str(client.cwd)
             client.ask(1, "session/load", sessionId=session, cwd=cwd, mcpServers=[])
-            told = said(client, 2, "/session continue")
-            assert "the turn `work` was interrupted, and 2 answers are kept" in told
-            assert "done: noted work" in told
+            reported = said(client, 2, "/session continue")
+            assert "the turn `work` was interrupted, and 2 answers are kept" in reported
+            assert "done: noted work" in reported
             assert sum(models.asked.values()) == asked + 1
             assert (client.cwd / "effects").read_text() == "work\n"
 

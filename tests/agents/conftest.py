@@ -124,7 +124,7 @@ def asking(*calls: tuple[str, str], text: str = "") -> Message:
 
 
 def problem_of(messages: Iterable[Message]) -> str | None:
-    """Say why a provider would refuse `messages`; None when it would not."""
+    """Return why a provider would refuse `messages`; None when it would not."""
     open_calls: list[str] = []
     last = None
     for index, message in enumerate(messages):

@@ -1,4 +1,4 @@
-"""What a world of parents and children is told in: asks, messages as a model sees them."""
+"""What a world of parents and children is described by: asks, messages as a model sees them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_STEPS = 100_000
 
 
 def said(message: Message) -> Said:
-    """Give a message as the model sees it."""
+    """Return a message as the model sees it."""
     return message.role, message.text, len(message.tool_calls), len(message.tool_results)
 
 
@@ -68,7 +68,7 @@ def look() -> str:
 
 
 def strict_problem(messages: Iterable[Message]) -> str | None:
-    """Say why a strict provider would refuse a request; None when it would not."""
+    """Return why a strict provider would refuse a request; None when it would not."""
     given = list(messages)
     for index, (one, after) in enumerate(pairwise(given)):
         if one.role == after.role:

@@ -261,7 +261,7 @@ class Episode:
             self.problems.append(f"a request of `{agent}` is not valid: {problem}")
 
     def _state(self) -> dict[str, list[Said]]:
-        """Give everything that can hold messages, as the model sees it."""
+        """Return everything that can hold messages, as the model sees it."""
         runtime = self._runtime
         state = {
             "boss": list(map(said, runtime.agent("boss").history)),
@@ -339,7 +339,7 @@ class Episode:
     def _place_before(
         self, ask: Ask, before: dict[str, list[Said]], earlier: list[Ask]
     ) -> list[Said]:
-        """Say what the place a child starts from held when the child was called."""
+        """Return what the place a child starts from held when the child was called."""
         name = {"child": ask.child, "messages": f"{ask.child}.json"}.get(self.source, "transcript")
         wanted = list(before[name])
         for other in earlier:
@@ -349,7 +349,7 @@ class Episode:
         return wanted
 
     def _block(self, ask: Ask) -> list[Said]:
-        """Say what a child's own history would keep of a call."""
+        """Return what a child's own history would keep of a call."""
         if ask.base is None:
             return []
         block: list[Said] = [("user", ask.text, 0, 0)]
@@ -385,7 +385,7 @@ class Episode:
         return results
 
     def _own_turn(self, number: int, own: list[Said], rounds: list[list[Ask]]) -> list[Said]:
-        """Give the parent's own turn; it ends with the first answer that calls nothing."""
+        """Return the parent's own turn; it ends with the first answer that calls nothing."""
         if not own and not self._begun:
             return []
         end = next((i for i, one in enumerate(own) if one[0] == "assistant" and not one[2]), None)

@@ -234,14 +234,14 @@ async def test_a_structured_request_tells_the_model_the_schema(
 
 @pytest.mark.spec("ANSWER-2")
 @pytest.mark.parametrize(
-    ("reason", "told"), [("refusal", "refused to answer: I will not"), ("maxTokens", "was cut")]
+    ("reason", "message"), [("refusal", "refused to answer: I will not"), ("maxTokens", "was cut")]
 )
 async def test_a_refused_or_cut_answer_is_not_paid_for_twice(
-    make_agent: MakeAgent, script: Script, reason: StopReason, told: str
+    make_agent: MakeAgent, script: Script, reason: StopReason, message: str
 ) -> None:
     seen: list[ModelRequest] = []
     agent = make_agent(script([Message.assistant("I will not", reason)], seen))
-    with pytest.raises(RunError, match=told):
+    with pytest.raises(RunError, match=message):
         await agent.structured("where?", Point)
     assert len(seen) == 1
 

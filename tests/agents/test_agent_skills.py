@@ -339,7 +339,7 @@ async def test_a_skill_that_a_reached_card_loads_is_known_to_the_agent_around_it
 
 
 def with_tools(home: Path) -> tuple[Settings, dict[str, Any]]:
-    """Give an agent a skill's server, another server with tools, and a function that writes."""
+    """Return an agent with servers of skills and of tools, and a function that writes."""
     (home / "tools.py").write_text(
         "from pathlib import Path\n\n"
         "def note(text: str) -> str:\n"
@@ -450,10 +450,10 @@ async def test_the_skills_of_a_home_come_first_and_links_in_them_count_once(
     write_skill(tmp_path / "work/hidden", "found", "No.")
     (tmp_path / "work/.agents/skills/found").symlink_to(tmp_path / "work/hidden/found")
     async with of_person(tmp_path) as runtime:
-        told = [(one.name, one.entry.description) for one in await runtime.skills("alice")]
-        assert told[0] == ("plan", "Mine.")
-        assert ("tools", "Linked.") in told
-        assert {name.rpartition("/")[2] for name, _ in told} == {"plan", "tools"}
+        reported = [(one.name, one.entry.description) for one in await runtime.skills("alice")]
+        assert reported[0] == ("plan", "Mine.")
+        assert ("tools", "Linked.") in reported
+        assert {name.rpartition("/")[2] for name, _ in reported} == {"plan", "tools"}
     # Only of the links that were not followed is anything said.
     links = [one for one in caplog.messages if "links are not followed" in one]
     assert len(links) == 2

@@ -72,7 +72,7 @@ class Node:
                 return agent(self.name, agents=names)
 
     def answer(self, request: ModelRequest) -> Step | str:
-        """Give what the model of the agent says: it has every agent below it do something."""
+        """Return what the model of the agent says: it has every agent below it do something."""
         usage = Usage(COST - 1, 1, requests=1)
         names = [node.name for node in self.below]
         text = request.messages[-1].text
@@ -164,7 +164,7 @@ async def played(tree: Node, where: Node | None, limits: UsageLimits | None) -> 
 
 
 def turns_of(world: World, node: Node) -> list[Usage]:
-    """Give what each turn of an agent used with all below it."""
+    """Return what each turn of an agent used with all below it."""
     agents = {
         event.origin.turn_id: event.origin.agent
         for event in world.events

@@ -206,11 +206,11 @@ async def test_a_missing_key_is_reported_before_the_first_turn(new_program: NewP
         with pytest.raises(ModelError) as raised:
             await app("hi", "ann")
         assert await app("hi", "dan") == "hi"
-    told = [f"{found.message} {found.hint}" for found in raised.value.diagnostics]
-    assert len(told) == 2
-    assert "`ANTHROPIC_API_KEY`" in told[0]
-    assert "`anthropic.api_key`" in told[0]
-    assert "`OPENAI_API_KEY`" in told[1]
+    reported = [f"{found.message} {found.hint}" for found in raised.value.diagnostics]
+    assert len(reported) == 2
+    assert "`ANTHROPIC_API_KEY`" in reported[0]
+    assert "`anthropic.api_key`" in reported[0]
+    assert "`OPENAI_API_KEY`" in reported[1]
     assert {event.origin.agent for event in events} == {"dan"}
 
 
@@ -238,29 +238,29 @@ async def test_an_unknown_model_of_the_caller(new_program: NewProgram) -> None:
 
 
 async def test_the_fallback_says_how_to_get_it_or_another(new_program: NewProgram) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     program = new_program()
     program.agent("ann")
-    async with program.run(notify=told.append) as app:
+    async with program.run(notify=reported.append) as app:
         with pytest.raises(ModelError, match="no model is configured") as raised:
             _ = app.ann
     assert "fast-agent models pull smollm2" in (raised.value.hint or "")
-    assert told == []
+    assert reported == []
 
 
 async def test_the_fallback_is_reported_once(new_program: NewProgram, tmp_path: Path) -> None:
     pytest.importorskip("xllamacpp")
     weights = tmp_path / "w.gguf"
     weights.write_bytes(b"GGUF")
-    told: list[str] = []
+    reported: list[str] = []
     program = new_program(f"local: {{path: {weights}}}")
     program.agent("ann")
     program.agent("bob")
-    async with program.run(notify=told.append) as app:
+    async with program.run(notify=reported.append) as app:
         _ = app.ann, app.bob, app.ann
-    assert len(told) == 1
-    assert "no model is configured" in told[0]
-    assert "--model" in told[0]
+    assert len(reported) == 1
+    assert "no model is configured" in reported[0]
+    assert "--model" in reported[0]
 
 
 @pytest.mark.spec("PY-6")

@@ -107,14 +107,14 @@ async def test_a_tool_ends_at_its_timeout_and_after_its_retries(new_program: New
     release.set()
     made = FunctionTool(picky)
     calls = 0
-    told: list[str] = []
+    reported: list[str] = []
     for turn in ("t1", "t1", "t1", "t2"):
         context = ToolContext(agent_name="a", turn_id=turn, call_id="c", correlation_id=turn)
         result = await made.call(ToolCall("c", "picky", {"date": turn}), context)
-        told.append(str(getattr(result.content[0], "text", "")))
-    assert told[:2] == ["not t1", "not t1"]
-    assert "failed 2 times" in told[2]
-    assert told[3] == "not t2"
+        reported.append(str(getattr(result.content[0], "text", "")))
+    assert reported[:2] == ["not t1", "not t1"]
+    assert "failed 2 times" in reported[2]
+    assert reported[3] == "not t2"
     assert calls == 3
 
 

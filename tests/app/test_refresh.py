@@ -1,4 +1,4 @@
-"""Live agents over cards that change: what stays, what is new, what is told."""
+"""Live agents over cards that change: what stays, what is new, what is notified."""
 
 from __future__ import annotations
 

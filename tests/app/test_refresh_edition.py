@@ -51,7 +51,7 @@ ROUNDS = st.lists(
 
 
 class Edited(World):
-    """Cards that are edited, each time so that it can be told from the time before."""
+    """Cards that are edited, each time so that it differs from the time before."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -82,7 +82,7 @@ class Edited(World):
 
 
 async def shown(app: AgentApp) -> Shown:
-    """Say what can be seen of every agent: its card, model, system prompt and tools."""
+    """Return what can be seen of every agent: its card, model, system prompt and tools."""
     seen: Shown = {}
     for name in app.load_set.cards:
         agent = app[name]

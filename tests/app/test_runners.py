@@ -65,7 +65,7 @@ def test_each_step_in_a_task_of_its_own_as_the_cells_of_a_notebook(
 
 
 async def _others() -> set[str]:
-    """Name the tasks that are left, but for those of the runner."""
+    """Return the tasks that are left, but for those of the runner."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     return {task.get_name() for task in left if "Runner." not in str(task.get_coro())}
 

@@ -79,7 +79,7 @@ class World:
         return found
 
     def refused(self, program: FastAgent | None = None) -> list[str]:
-        """Name the agents that are left out, where the default one is among them."""
+        """Return the agents that are left out, where the default one is among them."""
         program = program or self.program
         self.load(program)
         with pytest.raises(TrustError) as caught:
@@ -287,17 +287,17 @@ async def test_a_card_that_comes_to_bring_code_waits_for_approval(world: World) 
 async def test_a_watched_directory_is_held_to_it(world: World) -> None:
     import queue
 
-    told: queue.Queue[object] = queue.Queue()
+    reported: queue.Queue[object] = queue.Queue()
     world.write_adder()
     world.approve()
     async with world.live() as app:
         assert await app(CALL) == "2"
-        with world.program.watch(told.put):
+        with world.program.watch(reported.put):
             world.write("more.py", "ONE = 8\n")
-            assert getattr(told.get(timeout=60), "refused", None) is True
+            assert getattr(reported.get(timeout=60), "refused", None) is True
             assert await app(CALL) == "2"
             world.approve()
-            assert getattr(told.get(timeout=60), "updated", None) == ("ann",)
+            assert getattr(reported.get(timeout=60), "updated", None) == ("ann",)
         await app.refresh()
         assert await app(CALL) == "9"
 

@@ -49,7 +49,7 @@ def test_a_side_runs_the_source_of_its_tree(tmp_path: Path) -> None:
 
 def test_processor_time_is_that_of_all_threads() -> None:
     if sys.platform != "linux":
-        pytest.skip("told on Linux only")
+        pytest.skip("reported on Linux only")
     assert processor_seconds(os.getpid()) > 0
     with pytest.raises(BenchError):
         processor_seconds(2**22 + 1)

@@ -88,9 +88,9 @@ def test_table() -> None:
         "|           |\n"
     )
     assert "peer" not in render_table(figures, peers=False)
-    told = to_json(figures, {"python": "3"})
-    assert told["facts"] == {"python": "3"}
-    assert [one["met"] for one in told["figures"]] == [True, False]
+    reported = to_json(figures, {"python": "3"})
+    assert reported["facts"] == {"python": "3"}
+    assert [one["met"] for one in reported["figures"]] == [True, False]
 
 
 def test_a_process_is_measured(tmp_path: Path) -> None:
@@ -162,6 +162,6 @@ def test_the_command_prints_a_table_and_writes_json(tmp_path: Path) -> None:
     run = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert "| load and check 1,000 cards " in run.stdout
-    told = json.loads(target.read_text(encoding="utf-8"))
-    assert told["figures"][0]["limit"]["median"] > 0
-    assert float(told["facts"]["load before"]) >= 0
+    reported = json.loads(target.read_text(encoding="utf-8"))
+    assert reported["figures"][0]["limit"]["median"] > 0
+    assert float(reported["facts"]["load before"]) >= 0

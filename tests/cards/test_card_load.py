@@ -39,5 +39,5 @@ def test_files_that_changed_give_what_all_files_give(data: st.DataObject) -> Non
             there[at] = file
         load, whole = load.after(changes), CardLoad.of(there)
         assert load == whole
-        # Cards are told apart as objects, and those here are much alike.
+        # Cards are compared as objects, and those here are much alike.
         assert [id(card) for card in load.cards] == [id(card) for card in whole.cards]

@@ -53,7 +53,7 @@ def found(
 
 @pytest.mark.spec("SET-1")
 @pytest.mark.parametrize(
-    ("text", "place", "mended"),
+    ("text", "place", "fixed"),
     [
         ("agents: [ab, writr]", (3, 14), "agents: [ab, writer]"),
         ("agents:\n  - ab\n  - 'writr' # c", (5, 5), "agents:\n  - ab\n  - writer # c"),
@@ -77,8 +77,8 @@ def found(
         ("type: MAKER\nworker: writr", (4, 9), "type: MAKER\nworker: writer"),
     ],
 )
-def test_an_unknown_agent_is_placed_and_mended(
-    tmp_path: Path, text: str, place: tuple[int, int], mended: str
+def test_an_unknown_agent_is_placed_and_fixed(
+    tmp_path: Path, text: str, place: tuple[int, int], fixed: str
 ) -> None:
     files = {
         "a.yaml": agent("a", text),
@@ -94,7 +94,7 @@ def test_an_unknown_agent_is_placed_and_mended(
     assert (problem.span.start.line, problem.span.start.column) == place
     assert problem.source_line == files["a.yaml"].split("\n")[place[0] - 1]
     apply_fixes([problem])
-    assert (tmp_path / "a.yaml").read_text() == agent("a", mended)
+    assert (tmp_path / "a.yaml").read_text() == agent("a", fixed)
     assert check_set(tuple(load_cards([tmp_path]).cards)) == ()
 
 

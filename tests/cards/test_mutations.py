@@ -75,31 +75,33 @@ class Mutation:
         original: The card it was.
         data: The bytes of the file.
         line: The line that is wrong, from 1.
-        mends: Whether one change puts it right.
+        is_fixable: Whether one change puts it right.
     """
 
     kind: str
     original: Original
     data: bytes
     line: int
-    mends: bool = False
+    is_fixable: bool = False
 
 
 Mutator: TypeAlias = "Callable[[Original, random.Random], Iterator[Mutation]]"
 
 
 def changed(
-    kind: str, original: Original, at: int, line: str | None, *, mends: bool = False
+    kind: str, original: Original, at: int, line: str | None, *, is_fixable: bool = False
 ) -> Mutation:
     """Change one line; None takes it out."""
     lines = list(original.lines)
     lines[at : at + 1] = [] if line is None else [line]
-    return Mutation(kind, original, original.encode(lines), at + 1, mends)
+    return Mutation(kind, original, original.encode(lines), at + 1, is_fixable)
 
 
-def inserted(kind: str, original: Original, at: int, line: str, *, mends: bool = False) -> Mutation:
+def inserted(
+    kind: str, original: Original, at: int, line: str, *, is_fixable: bool = False
+) -> Mutation:
     lines = [*original.lines[:at], line, *original.lines[at:]]
-    return Mutation(kind, original, original.encode(lines), at + 1, mends)
+    return Mutation(kind, original, original.encode(lines), at + 1, is_fixable)
 
 
 def typo(word: str, rng: random.Random) -> str:
@@ -129,7 +131,7 @@ def key_typos(original: Original, rng: random.Random) -> Iterator[Mutation]:
         wrong = misspelt(key, rng, lambda word: word in FIELD_NAMED) if len(key) > 2 else None
         if wrong is not None:
             line = original.lines[at].replace(key, wrong, 1)
-            yield changed("key typo", original, at, line, mends=True)
+            yield changed("key typo", original, at, line, is_fixable=True)
 
 
 def nested_key_typos(original: Original, rng: random.Random) -> Iterator[Mutation]:
@@ -144,7 +146,7 @@ def nested_key_typos(original: Original, rng: random.Random) -> Iterator[Mutatio
             wrong = misspelt(match[1], rng, lambda word: word in nested)
             if wrong is not None:
                 line = original.lines[at].replace(f"{match[1]}:", f"{wrong}:", 1)
-                yield changed("nested key typo", original, at, line, mends=True)
+                yield changed("nested key typo", original, at, line, is_fixable=True)
 
 
 def quoted_values(original: Original, rng: random.Random) -> Iterator[Mutation]:
@@ -154,7 +156,7 @@ def quoted_values(original: Original, rng: random.Random) -> Iterator[Mutation]:
         if match:
             quote = rng.choice("'\"")
             line = f"{key}: {quote}{match[1]}{quote}"
-            yield changed("quoted value", original, at, line, mends=True)
+            yield changed("quoted value", original, at, line, is_fixable=True)
             if match[1] in {"true", "false"}:
                 word = {"true": ["yes", "on", "True!"], "false": ["no", "off", "0"]}[match[1]]
                 yield changed("wrong boolean", original, at, f"{key}: {rng.choice(word)}")
@@ -194,7 +196,7 @@ def unclosed_frontmatter(original: Original, rng: random.Random) -> Iterator[Mut
         yield Mutation("unclosed frontmatter", original, original.encode(lines), 1)
         fence = rng.choice(["--- ", "---\t", "---  "])
         at = rng.choice([0, original.front.stop])
-        yield changed("blanks behind a fence", original, at, fence, mends=True)
+        yield changed("blanks behind a fence", original, at, fence, is_fixable=True)
 
 
 def toml_fences(original: Original, _rng: random.Random) -> Iterator[Mutation]:
@@ -223,7 +225,7 @@ def broken_references(original: Original, rng: random.Random) -> Iterator[Mutati
                     count=1,
                 )
                 if broken != line:
-                    yield changed("broken reference", original, at, broken, mends=True)
+                    yield changed("broken reference", original, at, broken, is_fixable=True)
 
 
 def unknown_servers(original: Original, rng: random.Random) -> Iterator[Mutation]:
@@ -236,7 +238,7 @@ def unknown_servers(original: Original, rng: random.Random) -> Iterator[Mutation
                 wrong = misspelt(server, rng, lambda word: word in SERVERS)
                 if wrong is not None:
                     broken = line.replace(server, wrong, 1)
-                    yield changed("unknown server", original, at, broken, mends=True)
+                    yield changed("unknown server", original, at, broken, is_fixable=True)
 
 
 def bad_words(original: Original, rng: random.Random) -> Iterator[Mutation]:
@@ -248,7 +250,7 @@ def bad_words(original: Original, rng: random.Random) -> Iterator[Mutation]:
             wrong = misspelt(match[1], rng, kind.choices.__contains__)
             if wrong is not None:
                 name = "unknown type" if key == "type" else "bad word"
-                yield changed(name, original, at, f"{key}: {wrong}", mends=True)
+                yield changed(name, original, at, f"{key}: {wrong}", is_fixable=True)
 
 
 def foreign_fields(original: Original, rng: random.Random) -> Iterator[Mutation]:
@@ -378,7 +380,7 @@ class Outcome:
 
     mutation: Mutation
     found: tuple[Diagnostic, ...]
-    mended: bool
+    fixed: bool
 
     @property
     def errors(self) -> list[Diagnostic]:
@@ -410,18 +412,18 @@ def judge(mutation: Mutation, folder: Path, cards: list[Card]) -> Outcome:
     file = folder / original.path.name
     others = [card for card in cards if card.config.name != original.config.name]
     _, found = check(file, mutation.data, others)
-    mended = False
-    if mutation.mends:
+    fixed = False
+    if mutation.is_fixable:
         text = mutation.data.decode()
         mark = text[: len(text) - len(text.removeprefix(BOM))]
-        fixed, done = fix_text(text.removeprefix(BOM), found)
+        changed_text, done = fix_text(text.removeprefix(BOM), found)
         if done:
-            again, left = check(file, (mark + fixed).encode(), others)
+            again, left = check(file, (mark + changed_text).encode(), others)
             same = [replace(card.config, source=original.config.source) for card in again]
-            mended = same == [original.config] and not [
+            fixed = same == [original.config] and not [
                 one for one in left if one.severity == "error"
             ]
-    return Outcome(mutation, found, mended)
+    return Outcome(mutation, found, fixed)
 
 
 @pytest.fixture(scope="module")
@@ -463,15 +465,15 @@ def test_problems_are_on_the_line_that_was_broken(outcomes: list[Outcome]) -> No
 
 @pytest.mark.spec("CARDS-3")
 def test_fixes_give_the_original_back(outcomes: list[Outcome]) -> None:
-    mendable = [outcome for outcome in outcomes if outcome.mutation.mends]
-    unmended = [outcome for outcome in mendable if not outcome.mended]
-    print(f"correct fix: {1 - len(unmended) / len(mendable):.2%} of {len(mendable)}")
-    assert len(mendable) >= 200
-    assert len(unmended) <= len(mendable) * 0.1, report(unmended)
+    fixable = [outcome for outcome in outcomes if outcome.mutation.is_fixable]
+    unfixed = [outcome for outcome in fixable if not outcome.fixed]
+    print(f"correct fix: {1 - len(unfixed) / len(fixable):.2%} of {len(fixable)}")
+    assert len(fixable) >= 200
+    assert len(unfixed) <= len(fixable) * 0.1, report(unfixed)
 
 
 def report(outcomes: list[Outcome]) -> str:
-    """Say what went wrong with some mutations, for whoever reads the failed test."""
+    """Return what went wrong with some mutations, for whoever reads the failed test."""
     kinds = Counter(outcome.mutation.kind for outcome in outcomes)
     lines = [f"{len(outcomes)} of them: {dict(kinds)}"]
     for outcome in outcomes[:40]:

@@ -42,7 +42,7 @@ UNION = validator(schema())
 BY_TYPE = {card_type: validator(schema(card_type)) for card_type in CARD_TYPES}
 
 # What a schema says of the text `${NAME}` cannot be what the loader says of the variable's value.
-# A schema for JSON cannot tell the numbers 3 and 3.0 apart, as YAML does, nor compare two numbers.
+# A schema for JSON cannot distinguish the numbers 3 and 3.0, as YAML does, nor compare two numbers.
 EXCEPTIONS: dict[str, Callable[[JsonValue], bool]] = {
     "a variable": lambda value: isinstance(value, str) and "${" in value,
     "a whole number written with a point": lambda value: (
@@ -80,7 +80,7 @@ def is_excepted(value: JsonValue) -> bool:
 
 
 def agree(card: CardObject) -> bool:
-    """See that schema and loader take a card alike, and say how."""
+    """Check that schema and loader take a card alike, and say how."""
     taken = accepts(card)
     faults = [error.message for error in UNION.iter_errors(card)]
     assert (not faults) == taken, (card, faults)

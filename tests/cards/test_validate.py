@@ -50,7 +50,7 @@ def faults(fields: str) -> list[Diagnostic]:
     return check(f"{fields}\ninstruction: Hi\n")[1]
 
 
-def told(found: Diagnostic) -> tuple[str, str]:
+def code_and_text(found: Diagnostic) -> tuple[str, str]:
     """The code of a problem and the text it points at."""
     assert found.span is not None
     assert found.source_line is not None
@@ -223,7 +223,7 @@ def test_a_missing_instruction_has_a_fix(text: str, replacement: str, line: int)
 
 def test_a_blank_instruction_is_a_missing_one() -> None:
     _, (found,) = check('agents: [a]\ninstruction: " "\n')
-    assert told(found) == ("FA105", '" "')
+    assert code_and_text(found) == ("FA105", '" "')
     assert fixed(found) == '"You are a helpful agent."'
 
 
@@ -256,13 +256,13 @@ def test_the_instruction_field_is_kept_but_for_line_breaks_at_its_end() -> None:
 @pytest.mark.spec("CARD-25", "CARD-46")
 def test_two_instructions() -> None:
     _, (found,) = check("---\ninstruction: Hi\n---\nHo\n")
-    assert told(found) == ("FA106", "instruction")
+    assert code_and_text(found) == ("FA106", "instruction")
 
 
 @pytest.mark.spec("CARD-48", "FIELD-11")
 def test_history_in_the_body() -> None:
     _, found = check("---\ntype: agent\n---\nHi\n---USER\n```\n---USER\n```\n---RESOURCE \n")
-    assert [told(one) for one in found] == [("FA121", "---USER"), ("FA121", "---RESOURCE")]
+    assert [code_and_text(one) for one in found] == [("FA121", "---USER"), ("FA121", "---RESOURCE")]
     assert [one.span.start.line for one in found if one.span] == [5, 9]
     assert all("`messages`" in str(one.hint) for one in found)
 
@@ -330,7 +330,7 @@ def test_history_in_the_body() -> None:
 )
 def test_a_wrong_field(field: str, code: str, at: str, fix: str | None) -> None:
     _, (found,) = check(f"{field}\ninstruction: Hi\n")
-    assert told(found) == (code, at)
+    assert code_and_text(found) == (code, at)
     assert fixed(found) == fix
     assert found.path == "x.md"
     assert found.message[0] in "`abcdefghijklmnopqrstuvwxyz"
@@ -349,7 +349,7 @@ def test_a_wrong_field(field: str, code: str, at: str, fix: str | None) -> None:
 )
 def test_a_vote_that_cannot_be_won(fields: str, at: str | None) -> None:
     _, found = check(f"type: MAKER\nworker: a\n{fields}\n")
-    assert [told(one) for one in found] == ([] if at is None else [("FA103", at)])
+    assert [code_and_text(one) for one in found] == ([] if at is None else [("FA103", at)])
     if found:
         assert "votes ahead" in found[0].message
         assert "`max_samples`" in (found[0].hint or "")
@@ -368,7 +368,7 @@ def test_a_vote_that_cannot_be_won(fields: str, at: str | None) -> None:
         "request_params: {maxTokns: 1}",
     ],
 )
-def test_fixes_mend(field: str) -> None:
+def test_a_fix_leaves_no_problem(field: str) -> None:
     text = f"{field}\ninstruction: Hi\n"
     _, (found,) = check(text)
     assert found.fix is not None
@@ -413,13 +413,13 @@ def test_a_misspelt_field_is_not_missing_too() -> None:
 
 def test_both_spellings_of_a_parameter() -> None:
     (found,) = faults("request_params: {maxTokens: 1, max_tokens: 2}")
-    assert told(found) == ("FA102", "max_tokens")
+    assert code_and_text(found) == ("FA102", "max_tokens")
     assert "twice" in found.message
 
 
 def test_an_unknown_type_still_has_its_fields_checked() -> None:
     found = faults("type: rooter\nagents: [a]\nfan_out: [b]\nfoo: 1\nmax_parallel: x")
-    assert [told(one) for one in found] == [
+    assert [code_and_text(one) for one in found] == [
         ("FA107", "rooter"),
         ("FA101", "foo"),
         ("FA102", "x"),
@@ -448,7 +448,7 @@ def test_required_fields(text: str, missing: list[str]) -> None:
 
 def test_a_required_list_needs_an_item() -> None:
     _, (found,) = check("type: chain\nsequence: []\n")
-    assert told(found) == ("FA104", "[]")
+    assert code_and_text(found) == ("FA104", "[]")
     assert agent("agents: []").agents == ()
 
 
@@ -474,7 +474,7 @@ def test_names(name: str, fault: str | None) -> None:
 
 def test_a_bad_name_is_placed() -> None:
     (found,) = faults('name: "a/b"')
-    assert told(found) == ("FA108", '"a/b"')
+    assert code_and_text(found) == ("FA108", '"a/b"')
 
 
 @pytest.mark.spec("CARD-61", "FIELD-2")
@@ -488,14 +488,14 @@ def test_history_mode_is_an_older_spelling(mode: str, source: str, target: str) 
     assert (card.config.history_source, card.config.history_merge_target) == (source, target)
     assert (found.code, found.severity) == ("FA123", "warning")
     assert found.fix is not None
-    mended = text.replace(f"history_mode: {mode}", found.fix.replacement)
-    assert config(mended) == card.config
+    fixed = text.replace(f"history_mode: {mode}", found.fix.replacement)
+    assert config(fixed) == card.config
 
 
 @pytest.mark.spec("FIELD-2")
 def test_history_mode_beside_its_successors() -> None:
     (found,) = faults("history_mode: fork\nhistory_source: child")
-    assert told(found) == ("FA124", "history_mode")
+    assert code_and_text(found) == ("FA124", "history_mode")
 
 
 @pytest.mark.spec("FIELD-12")
@@ -524,7 +524,7 @@ def test_only_a_whole_variable_takes_the_type_of_its_field(written: str, value: 
     )
     if value is None:
         (problem,) = found
-        assert told(problem) == ("FA102", f"'{written}'")
+        assert code_and_text(problem) == ("FA102", f"'{written}'")
     else:
         assert (card.config.max_parallel, found) == (value, [])
 
@@ -547,7 +547,7 @@ def test_what_k_auto_aims_at_lies_between_0_and_1() -> None:
 @pytest.mark.spec("FIELD-12")
 def test_an_unset_variable_is_reported_once_at_its_value() -> None:
     _, found = check("type: chain\nsequence: [a, '${NO}']\nname: ${NO:y}\n")
-    assert [told(one) for one in found] == [("FA122", "'${NO}'")]
+    assert [code_and_text(one) for one in found] == [("FA122", "'${NO}'")]
 
 
 def test_the_value_of_a_variable_is_in_no_message() -> None:
@@ -593,7 +593,7 @@ def test_servers_of_a_card_may_stand_under_their_names() -> None:
 )
 def test_remote_cards_may_not_reach_into_the_machine(field: str, at: str) -> None:
     (found,) = remote(f"{field}\ninstruction: Hi\n")
-    assert told(found) == ("FA125", at)
+    assert code_and_text(found) == ("FA125", at)
 
 
 @pytest.mark.spec("FILE-14")
@@ -602,7 +602,7 @@ def test_remote_cards_may_not_reach_into_the_machine(field: str, at: str) -> Non
 )
 def test_remote_cards_may_not_include_files(placeholder: str) -> None:
     (found,) = remote(f"---\ntype: agent\n---\nHi\nsee {placeholder}\n")
-    assert told(found) == ("FA125", placeholder)
+    assert code_and_text(found) == ("FA125", placeholder)
     assert found.span is not None
     assert found.span.start.line == 5
     (found,) = remote(f"instruction: |\n  see {placeholder}\n")

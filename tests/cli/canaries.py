@@ -131,7 +131,7 @@ class _Echo(BaseHTTPRequestHandler):
         self.wfile.write(text.encode())
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Say nothing of one's own."""
+        """Log nothing."""
 
 
 @dataclass(frozen=True)
@@ -202,12 +202,12 @@ class Aviary:
             reader = Thread(target=lambda: errors.extend(process.stderr or ()))
             reader.start()
             try:
-                told = "".join(self._asked(process, asks))
+                reported = "".join(self._asked(process, asks))
                 process.wait(PATIENCE)
             finally:
                 process.kill()
                 reader.join()
-        return Heard(process.returncode, told, "".join(errors))
+        return Heard(process.returncode, reported, "".join(errors))
 
     def _asked(self, process: subprocess.Popen[str], asks: Iterable[JsonObject]) -> Iterator[str]:
         assert process.stdin is not None
@@ -247,21 +247,21 @@ class Aviary:
 
             reader = Thread(target=read)
             reader.start()
-            told: list[str] = []
+            reported: list[str] = []
             try:
                 assert there.wait(PATIENCE), errors
                 (line,) = [one for one in errors if "serving at" in one]
-                told = [_posted(line.split("serving at ")[1].strip(), ask) for ask in asks]
+                reported = [_posted(line.split("serving at ")[1].strip(), ask) for ask in asks]
                 process.terminate()
                 process.wait(PATIENCE)
             finally:
                 process.kill()
                 reader.join()
-            told.append("" if process.stdout is None else process.stdout.read())
-        return Heard(process.returncode, "".join(told), "".join(errors))
+            reported.append("" if process.stdout is None else process.stdout.read())
+        return Heard(process.returncode, "".join(reported), "".join(errors))
 
     def written(self) -> list[str]:
-        """Name the files that were written and hold a canary."""
+        """Return the files that were written and hold a canary."""
         found = [path for path in (*self.work.rglob("*"), *self.home.rglob("*")) if path.is_file()]
         return [str(path) for path in found if path not in self._planted and sings(_text(path))]
 

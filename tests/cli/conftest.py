@@ -40,7 +40,7 @@ class Ran:
 
     @property
     def codes(self) -> list[str]:
-        """The codes of the problems it told, in order."""
+        """The codes of the problems it reported, in order."""
         return [line.split("[")[1][:5] for line in self.err.splitlines() if "[FA" in line[:12]]
 
 
@@ -81,9 +81,9 @@ def _run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
             main([str(argument) for argument in arguments])
         except SystemExit as exit_:
             code = exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
-        told = capsys.readouterr()
-        assert "Traceback" not in told.out + told.err
-        return Ran(code, told.out, told.err)
+        done = capsys.readouterr()
+        assert "Traceback" not in done.out + done.err
+        return Ran(code, done.out, done.err)
 
     return run
 

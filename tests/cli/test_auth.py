@@ -62,10 +62,10 @@ def test_login_use_list_and_logout(project: Path, server: Server, run: Run) -> N
     assert run("auth").out == "this program is authorized at no server\n"
     card = project / "ann.md"
     card.write_text("---\ntype: agent\nmodel: passthrough\nservers: [docs]\n---\nBe brief.\n")
-    told = run("go", "--card", card, "--message", "hi")
-    assert told.code == 1
-    assert "server `docs` wants an authorization" in told.err
-    assert "`fast-agent auth login docs`" in told.err
+    done = run("go", "--card", card, "--message", "hi")
+    assert done.code == 1
+    assert "server `docs` wants an authorization" in done.err
+    assert "`fast-agent auth login docs`" in done.err
 
     code, out, err = login("docs", "--store", "file")
     assert code == 0, err
@@ -75,8 +75,8 @@ def test_login_use_list_and_logout(project: Path, server: Server, run: Run) -> N
         f"kept in `{home}/authorizations.json`\n"
     )
     assert err.startswith("open this address to authorize fast-agent at `docs`:\n  http")
-    told = run("go", "--card", card, "--message", "***CALL_TOOL docs__whoami {}", "--quiet")
-    assert (told.code, told.out) == (0, "you are a friend\n")
+    done = run("go", "--card", card, "--message", "***CALL_TOOL docs__whoami {}", "--quiet")
+    assert (done.code, done.out) == (0, "you are a friend\n")
 
     (listed,) = run("auth", "list", "--format", "json").json
     assert listed["server"] == server.url
@@ -87,32 +87,32 @@ def test_login_use_list_and_logout(project: Path, server: Server, run: Run) -> N
     sessions = b"".join(one.read_bytes() for one in home.rglob("*") if one.is_file()
                         and not one.name.startswith("authorizations.json"))  # fmt: skip
     assert not any(token.encode() in sessions for token in tokens)
-    assert not any(token in line + err + told.err for token in tokens)
+    assert not any(token in line + err + done.err for token in tokens)
 
-    told = run("auth", "logout", "docs")
-    assert told.out == f"logged out of {server.url}\n"
+    done = run("auth", "logout", "docs")
+    assert done.out == f"logged out of {server.url}\n"
     assert server.grants == []
-    told = run("auth", "logout", server.url)
-    assert told.code == 1
-    assert "this program is not authorized at" in told.err
+    done = run("auth", "logout", server.url)
+    assert done.code == 1
+    assert "this program is not authorized at" in done.err
 
 
 def test_a_name_that_is_not_there_is_met_with_the_near_one(
     project: Path, server: Server, run: Run
 ) -> None:
     declare(project, server)
-    told = run("auth", "login", "dosc")
-    assert told.code == 1
-    assert told.err == (
+    done = run("auth", "login", "dosc")
+    assert done.code == 1
+    assert done.err == (
         "error: the configuration has no MCP server `dosc`\nhint: did you mean `docs`?\n"
     )
 
 
 def test_a_server_that_is_started_here_needs_none(project: Path, run: Run) -> None:
     (project / "fastagent.config.yaml").write_text("mcp: {servers: {t: {command: x}}}\n")
-    told = run("auth", "login", "t")
-    assert told.code == 1
-    assert "server `t` is started here" in told.err
+    done = run("auth", "login", "t")
+    assert done.code == 1
+    assert "server `t` is started here" in done.err
 
 
 @pytest.mark.spec("OAUTH-7")
@@ -121,17 +121,17 @@ def test_nothing_that_an_agent_starts_authorizes(
 ) -> None:
     monkeypatch.setenv(STARTED_VARIABLE, "1")
     for command in ("login", "logout"):
-        told = run("auth", command, server.url)
-        assert told.code == 1
-        assert "was started by an agent" in told.err
+        done = run("auth", command, server.url)
+        assert done.code == 1
+        assert "was started by an agent" in done.err
     assert server.heard == []
 
 
 def test_a_server_that_asks_for_nothing(run: Run, server: Server) -> None:
     server.answers["/mcp"] = (200, {"content-type": "application/json"}, "{}")
-    told = run("auth", "login", server.url, "--no-browser")
-    assert told.code == 1
-    assert "did not ask for an authorization" in told.err
+    done = run("auth", "login", server.url, "--no-browser")
+    assert done.code == 1
+    assert "did not ask for an authorization" in done.err
 
 
 def test_oauth_settings_that_do_not_fit_are_reported(project: Path, run: Run) -> None:
@@ -140,12 +140,12 @@ def test_oauth_settings_that_do_not_fit_are_reported(project: Path, run: Run) ->
         "    b: {command: x, oauth: true}\n    c: {url: 'https://c.com', transport: stdio}\n"
         "    d: {url: 'https://d.com', oauth: {issuer: d.com}}\n"
     )
-    told = run("check")
-    assert told.code == 1
-    assert "has a `client_secret` without the `issuer` it is for" in told.err
-    assert "`oauth` has no meaning for the server `b`" in told.err
-    assert "so its transport is `http` or `sse`" in told.err
-    assert "the `issuer` of the server `d` is not an `http` or `https` address" in told.err
+    done = run("check")
+    assert done.code == 1
+    assert "has a `client_secret` without the `issuer` it is for" in done.err
+    assert "`oauth` has no meaning for the server `b`" in done.err
+    assert "so its transport is `http` or `sse`" in done.err
+    assert "the `issuer` of the server `d` is not an `http` or `https` address" in done.err
 
 
 @pytest.mark.spec("OAUTH-7")
@@ -156,8 +156,8 @@ def test_a_project_is_not_logged_in_before_it_is_approved(
     found.mkdir()
     declare(found, server, ", oauth: true")
     monkeypatch.chdir(found)
-    told = run("auth", "login", "docs")
-    assert told.code == 3
-    assert "error[FA801]" in told.err
-    assert f"your authorization to {server.root}" in told.err
+    done = run("auth", "login", "docs")
+    assert done.code == 3
+    assert "error[FA801]" in done.err
+    assert f"your authorization to {server.root}" in done.err
     assert server.heard == []

@@ -1,4 +1,4 @@
-"""Whatever is wrong, a person is told everything, where it is and what to do; nothing runs."""
+"""Whatever is wrong, a user is shown all of it, where it is and what to do; nothing runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN = re.compile(
 
 
 def wrong(done: Ran, *places: str) -> None:
-    """See that a command failed with these problems, each as `CODE path:line:column`."""
+    """Check that a command failed with these problems, each as `CODE path:line:column`."""
     assert (done.code, done.out) == (1, ""), done.err
     found = [f"{code} {path}:{line}:{column}" for code, path, line, column, _ in
              SHOWN.findall(done.err)]  # fmt: skip

@@ -219,7 +219,7 @@ def test_the_route_of_a_workflow(run: Run, project: Path) -> None:
 
 @pytest.mark.spec("TEST-3")
 @pytest.mark.parametrize(
-    ("text", "codes", "told"),
+    ("text", "codes", "message"),
     [
         ("cases: [", ["FA921"], "writer.test.yaml:1"),
         ("[]", ["FA923"], "the test file must be"),
@@ -256,11 +256,11 @@ def test_the_route_of_a_workflow(run: Run, project: Path) -> None:
         ),
     ],
 )
-def test_a_test_file_is_checked(run: Run, text: str, codes: list[str], told: str) -> None:
+def test_a_test_file_is_checked(run: Run, text: str, codes: list[str], message: str) -> None:
     Path("writer.test.yaml").write_text(text)
     ran = run("test")
     assert (ran.code, ran.codes) == (1, codes), ran.err
-    assert told in ran.err
+    assert message in ran.err
     assert "writer.test.yaml" in ran.err
 
 

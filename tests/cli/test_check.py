@@ -81,7 +81,7 @@ def test_sarif_holds_the_same(run: Run, write_card: WriteCard) -> None:
 
 
 @pytest.mark.spec("CHECK-3", "CARDS-3")
-def test_fix_mends_the_files(run: Run, write_card: WriteCard) -> None:
+def test_fix_fixes_the_files(run: Run, write_card: WriteCard) -> None:
     path = write_card("ann.md", "typ: agent", "use_histroy: yes please")
     path.write_text(path.read_text().replace("yes please", '"no"'))
     other = write_card("bob.md", "agents: [an]")
@@ -94,7 +94,7 @@ def test_fix_mends_the_files(run: Run, write_card: WriteCard) -> None:
     assert (again.code, again.err) == (0, "no problems\n")
 
 
-def test_fix_leaves_what_it_cannot_mend(run: Run, write_card: WriteCard) -> None:
+def test_fix_leaves_what_it_cannot_fix(run: Run, write_card: WriteCard) -> None:
     path = write_card("ann.md", "max_parallel: two")
     before = path.read_text()
     done = run("check", "ann.md", "--fix")

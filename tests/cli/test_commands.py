@@ -82,10 +82,10 @@ def test_every_command_that_prints_facts_takes_format_json() -> None:
 def test_models(run: Run, monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     (project / "fastagent.config.yaml").write_text("model_aliases: {mine: openai.gpt-5}")
-    told = run("models").out
-    assert told == run("models", "list").out
-    assert "OpenAI: ready" in told
-    assert "Anthropic: set ANTHROPIC_API_KEY" in told
+    reported = run("models").out
+    assert reported == run("models", "list").out
+    assert "OpenAI: ready" in reported
+    assert "Anthropic: set ANTHROPIC_API_KEY" in reported
     facts = run("models", "list", "--format", "json").json
     assert facts["aliases"]["mine"] == "openai.gpt-5"
     keys = {provider["name"]: provider["key"] for provider in facts["providers"]}

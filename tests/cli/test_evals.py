@@ -75,9 +75,9 @@ def test_a_judge_that_is_none_is_named(run: Run) -> None:
     cases(
         "- name: a\n  message: hi\n  live: true\n  expect: {judge: {agent: jugde, criteria: c}}\n"
     )
-    told = run("test", "cards")
-    assert told.code == 1
-    assert "the judge `jugde` of the case `a` is not an agent" in told.out
+    done = run("test", "cards")
+    assert done.code == 1
+    assert "the judge `jugde` of the case `a` is not an agent" in done.out
 
 
 @pytest.mark.spec("CASES-2")
@@ -87,13 +87,13 @@ def test_a_case_may_pass_in_a_share_of_its_runs(run: Run) -> None:
         "  pass_rate: RATE\n  expect: {text: heads, judge: {agent: judge, criteria: c}}\n"
     )
     cases(text.replace("RATE", "0.5"))
-    told = run("test", "cards")
-    assert told.code == 0, told.out
-    assert "2/4 runs, score 0.75" in told.out
+    done = run("test", "cards")
+    assert done.code == 0, done.out
+    assert "2/4 runs, score 0.75" in done.out
     cases(text.replace("RATE", "0.6"))
-    told = run("test", "cards", "--format", "json")
-    (case,) = told.json["cases"]
-    assert told.code == 1
+    done = run("test", "cards", "--format", "json")
+    (case,) = done.json["cases"]
+    assert done.code == 1
     assert (case["runs"], case["passes"], case["score"]) == (4, 2, 0.75)
     assert case["problems"][0] == "2 of 4 runs passed, 60% are expected"
 
@@ -105,10 +105,10 @@ def test_a_case_is_run_for_each_line_of_its_data(run: Run) -> None:
         "- name: says\n  message: 'say {{word}} {{n}}'\n  live: true\n  data: rows.jsonl\n"
         "  expect: {text: 'say {{word}} {{ n }}'}\n"
     )
-    told = run("test", "cards")
-    assert told.code == 0, told.out
-    assert "says [1]" in told.out
-    assert "says [3]" in told.out
+    done = run("test", "cards")
+    assert done.code == 0, done.out
+    assert "says [1]" in done.out
+    assert "says [3]" in done.out
     assert "1 passed, 0 failed" in run("test", "cards", "-k", "says [3]").out
     for text, said in (
         ("{}", "line 1 of `rows.jsonl` has no `word`, which the case `says` uses"),
@@ -117,9 +117,9 @@ def test_a_case_is_run_for_each_line_of_its_data(run: Run) -> None:
         ("", "has 0 lines"),
     ):
         Path("cards/rows.jsonl").write_text(text)
-        told = run("test", "cards")
-        assert told.code == 1
-        assert said in told.out
+        done = run("test", "cards")
+        assert done.code == 1
+        assert said in done.out
     Path("cards/rows.jsonl").unlink()
     assert "cannot be read" in run("test", "cards").out
 
@@ -130,12 +130,12 @@ def test_wrong_data_fail_the_case_that_uses_them(run: Run) -> None:
         "- name: says\n  message: '{{word}}'\n  live: true\n  data: rows.jsonl\n"
         "- name: other\n  message: tea\n  live: true\n  expect: {text: tea}\n"
     )
-    told = run("test", "cards")
-    assert "1 passed, 1 failed" in told.out
+    done = run("test", "cards")
+    assert "1 passed, 1 failed" in done.out
     assert "1 passed, 0 failed" in run("test", "cards", "-k", "other").out
     for chosen in ("says", "says [1]"):
-        told = run("test", "cards", "-k", chosen)
-        assert (told.code, "0 passed, 1 failed" in told.out) == (1, True)
+        done = run("test", "cards", "-k", chosen)
+        assert (done.code, "0 passed, 1 failed" in done.out) == (1, True)
 
 
 @pytest.mark.spec("CASES-4")
@@ -144,9 +144,9 @@ def test_models_are_compared_in_a_table_and_on_a_page(run: Run) -> None:
         "- name: <b>one</b>\n  message: hello\n"
         "  expect: {text: hello, judge: {agent: judge, criteria: c}}\n"
     )
-    told = run("test", "cards", "--model", "passthrough,slow?seconds=0", "--html", "report.html")
-    assert told.code == 0, told.out
-    table = told.out.splitlines()
+    done = run("test", "cards", "--model", "passthrough,slow?seconds=0", "--html", "report.html")
+    assert done.code == 0, done.out
+    table = done.out.splitlines()
     assert [line.split()[:2] for line in table if line.startswith("all")] == [["all", "1"]]
     assert any("passthrough" in line and "slow?seconds=0" in line for line in table)
     page = Path("report.html").read_text()
@@ -171,10 +171,10 @@ def test_models_are_compared_in_a_table_and_on_a_page(run: Run) -> None:
 )
 def test_wrong_keys_are_reported_with_their_place(run: Run, text: str, said: str) -> None:
     cases(text)
-    told = run("test", "cards")
-    assert told.code == 1
-    assert said in told.err
-    assert "cards/writer.test.yaml:2" in told.err
+    done = run("test", "cards")
+    assert done.code == 1
+    assert said in done.err
+    assert "cards/writer.test.yaml:2" in done.err
 
 
 @pytest.mark.spec("CASES-5")

@@ -209,9 +209,9 @@ def test_commands_are_read_only_from_what_a_person_types(
         (project / "said.md").write_text(f"---USER\n{line}\n---ASSISTANT\n{line}\n")
         fields.append("messages: [said.md]")
     card = write_card("ann.md", *fields, body=line if where == "skill" else "Be brief.")
-    told = project / "told.txt"
-    told.write_text(f"hi\n{line}\n")
-    more = ("--prompt-file", str(told)) if where == "message file" else ("-m", f"say {line}")
+    reported = project / "told.txt"
+    reported.write_text(f"hi\n{line}\n")
+    more = ("--prompt-file", str(reported)) if where == "message file" else ("-m", f"say {line}")
     done = spawn("go", "-q", "--card", str(card), *more)
     assert done.code in {0, 2}, done.err
     assert not mark.exists()

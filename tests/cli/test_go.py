@@ -110,8 +110,8 @@ class TestPromptFile:
         (project / "talk.md").write_text("---USER\none\n---ASSISTANT\ntwo\n---USER\nthree\n")
         done = run("go", *PASS, "--prompt-file", "talk.md", "--results", "out.json")
         assert (done.code, done.out) == (0, "three\n")
-        told = json.loads((project / "out.json").read_text())["messages"]
-        said = [message["content"][0]["text"] for message in told]
+        reported = json.loads((project / "out.json").read_text())["messages"]
+        said = [message["content"][0]["text"] for message in reported]
         assert said == ["one", "two", "three", "three"]
 
     @pytest.mark.spec("CARD-97", "CARD-54", "CARD-51")

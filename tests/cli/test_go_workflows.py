@@ -45,11 +45,11 @@ def test_an_agent_that_fails_as_a_tool_is_reported_once(
 
 
 @pytest.mark.spec("CHILD-6")
-@pytest.mark.parametrize(("shown", "told"), [(0, 0), (1, 2), (2, 4)])
+@pytest.mark.parametrize(("shown", "message"), [(0, 0), (1, 2), (2, 4)])
 def test_the_first_runs_of_called_agents_are_shown_in_full(
-    shown: int, told: int, run: Run, write_card: WriteCard, project: Path
+    shown: int, message: int, run: Run, write_card: WriteCard, project: Path
 ) -> None:
-    """Each call of `kid` calls `flow`, whose members tell of a step each."""
+    """Each call of `kid` calls `flow`, whose members report a step each."""
     write_card(
         "cards/boss.md",
         "model: scripted?file=boss.json",
@@ -68,8 +68,8 @@ def test_the_first_runs_of_called_agents_are_shown_in_full(
     lines = done.err.splitlines()
     assert sum(line.startswith("boss: agent__kid") for line in lines) == 2
     assert sum(line.startswith("kid: agent__line") for line in lines) == shown
-    assert sum(line.startswith("line: step") for line in lines) == told
-    assert len(lines) == 2 + shown + told
+    assert sum(line.startswith("line: step") for line in lines) == message
+    assert len(lines) == 2 + shown + message
 
 
 @pytest.mark.spec("FLOW-OUT-2", "OUT-1")
@@ -136,8 +136,8 @@ def test_a_resumed_conversation_goes_on_with_the_last_agent_of_the_chain(
         "--format", "json", "--results", "all.json",
     )  # fmt: skip
     assert (done.code, done.json["agent"], done.json["text"]) == (0, receiver, "and now?")
-    told = json.loads((project / "all.json").read_text())["messages"]
-    texts = [message["content"][0]["text"] for message in told]
+    reported = json.loads((project / "all.json").read_text())["messages"]
+    texts = [message["content"][0]["text"] for message in reported]
     assert texts == ["hello", "hello", "and now?", "and now?"]
 
 

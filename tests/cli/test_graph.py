@@ -63,10 +63,10 @@ def test_a_table_of_costs(run: Run) -> None:
 @pytest.mark.spec("COST-1", "COST-2")
 def test_what_is_unbounded_is_reported_with_its_remedy(run: Run, project: Path) -> None:
     (project / "fastagent.config.yaml").write_text("mcp: {servers: {time: {command: uvx}}}\n")
-    told = run("graph", "--cost")
-    assert told.code == 0
-    assert 'team (default)  chain  writer, x"]-->y  unbounded  2' in told.out
-    assert "- server `time` may ask for any number of model answers while `writer`" in told.out
+    done = run("graph", "--cost")
+    assert done.code == 0
+    assert 'team (default)  chain  writer, x"]-->y  unbounded  2' in done.out
+    assert "- server `time` may ask for any number of model answers while `writer`" in done.out
     facts = run("graph", "--cost", "--format", "json").json
     team = next(one for one in facts["agents"] if one["name"] == "team")
     assert team["cost"]["requests"]["most"] is None

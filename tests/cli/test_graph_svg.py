@@ -73,10 +73,10 @@ def test_what_is_long_or_cannot_be_seen_is_drawn_short_and_plain(run: Run, proje
         (project / file).write_text(
             f"type: agent\nname: {name}\nmodel: passthrough\ninstruction: Hi.\n", encoding="utf-8"
         )
-    told = run("graph", ".", "--format", "svg").out
-    names = texts(ET.fromstring(told))
+    reported = run("graph", ".", "--format", "svg").out
+    names = texts(ET.fromstring(reported))
     assert "x<U+202E>y" in names
-    assert "\u202e" not in told
+    assert "\u202e" not in reported
     assert max(map(len, names)) == 60
 
 

@@ -67,7 +67,7 @@ def test_the_formula_for_people_aims_at_95_percent(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ("--p", "0.5", "--steps", "3"),
@@ -83,16 +83,16 @@ def test_the_formula_for_people_aims_at_95_percent(run: Run) -> None:
     ],
 )
 def test_numbers_nothing_can_be_planned_with(
-    run: Run, arguments: tuple[str, ...], told: str
+    run: Run, arguments: tuple[str, ...], message: str
 ) -> None:
     done = run("maker", "plan", *arguments)
     assert (done.code, done.out) == (1, "")
-    assert done.err.startswith(f"error: {told}")
+    assert done.err.startswith(f"error: {message}")
     assert "\nhint: " in done.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((), "pass either --p or the cards of a worker to measure"),
         (("--p", "0.9", "cards"), "pass either --p or the cards of a worker to measure"),
@@ -106,10 +106,12 @@ def test_numbers_nothing_can_be_planned_with(
         (("cards",), "pass a typical step of the task with --message TEXT"),
     ],
 )
-def test_options_that_do_not_go_together(run: Run, arguments: tuple[str, ...], told: str) -> None:
+def test_options_that_do_not_go_together(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
     done = run("maker", "plan", *arguments)
     assert done.code == 2
-    assert told in done.err
+    assert message in done.err
 
 
 @pytest.mark.spec("MAKER-7")

@@ -124,17 +124,17 @@ def test_a_damaged_session_is_listed_as_such_and_told(run: Run, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (("--session", "--resume", "-m", "x"), "--session starts a session"),
         (("--resume", "nobody", "-m", "x"), "there is no session `nobody`"),
         (("--resume", "../x", "-m", "x"), "there is no session"),
     ],
 )
-def test_wrong_use_is_reported(run: Run, options: tuple[str, ...], told: str) -> None:
+def test_wrong_use_is_reported(run: Run, options: tuple[str, ...], message: str) -> None:
     done = run(*GO, *options)
     assert (done.code != 0, done.out) == (True, "")
-    assert told in done.err
+    assert message in done.err
 
 
 @pytest.mark.spec("SESSION-19", "SESSION-20")

@@ -346,32 +346,32 @@ def test_other_tools_of_an_approved_server_are_reported_once(
         f"mcp: {{servers: {{who: {{command: '{sys.executable}', args: ['{server}', x]}}}}}}\n"
     )
     asked = ("go", "--model", "passthrough", "--servers", "who", "-m", "hi")
-    told = f"warning: server `who` of `{project}` offers other tools than before: "
-    assert told not in spawn(*asked, "--trust").err
+    reported = f"warning: server `who` of `{project}` offers other tools than before: "
+    assert reported not in spawn(*asked, "--trust").err
     server.write_text(text.replace('("who", "later")', '("else",)'))
-    assert told not in spawn(*asked, "--trust").err, "--trust approves nothing"
+    assert reported not in spawn(*asked, "--trust").err, "--trust approves nothing"
     server.write_text(text)
     assert spawn("trust", "--yes").code == 0
     for _ in range(2):
         done = spawn(*asked)
-        assert (done.code, told in done.err) == (0, False), done.err
+        assert (done.code, reported in done.err) == (0, False), done.err
     changed = text.replace('("who", "later")', '("who", "new\\x1b[2J")').replace(
         '"object"}}', '"object", "title": "x"}}'
     )
     server.write_text(changed)
     done = spawn(*asked)
-    assert f"{told}new `new<U+001B>[2J`; changed `who`; gone `later`\n" in done.err
-    assert told not in spawn(*asked).err, "it is told once"
+    assert f"{reported}new `new<U+001B>[2J`; changed `who`; gone `later`\n" in done.err
+    assert reported not in spawn(*asked).err, "it is reported once"
     kept = tmp_path / "strangers" / ".fast-agent" / "server-tools.json"
     assert kept.stat().st_mode & 0o777 == 0o600
     kept.write_text("[]")
     done = spawn(*asked)
-    assert told not in done.err
+    assert reported not in done.err
     assert "holds no tools of servers" in done.err
     server.write_text(text)
-    assert told in spawn(*asked).err
+    assert reported in spawn(*asked).err
     server.write_text(changed)
-    assert spawn(*asked, "--quiet").err.startswith(told), "quiet does not hide it"
+    assert spawn(*asked, "--quiet").err.startswith(reported), "quiet does not hide it"
 
 
 def at_terminal(project: Path, answer: str | None, *arguments: str) -> tuple[str, int, str]:
@@ -620,9 +620,9 @@ def test_the_line_on_what_is_left_out_is_readable_in_whole(
     monkeypatch.setenv("MY_SECRET", KEY_LIKE)
     arguments = {"go": ("go", "-m", "hi"), "test": ("test",)}
     done = said_in(root, *arguments[command])
-    told = [line for line in done.stderr.splitlines() if " is left out: " in line]
-    assert told, done
-    assert any(str(outside) in line for line in told), done
+    reported = [line for line in done.stderr.splitlines() if " is left out: " in line]
+    assert reported, done
+    assert any(str(outside) in line for line in reported), done
     assert "<<secret>>" not in done.stderr
 
 

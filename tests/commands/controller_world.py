@@ -34,7 +34,7 @@ class DeskWorld:
             trust=trust,
         )
         self.sessions = SessionStore(self.home)
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def write(self, name: str, text: str = "Hi.", /, **fields: object) -> Path:
         if "type" not in fields:
@@ -60,7 +60,7 @@ class DeskWorld:
                 app,
                 sessions=self.sessions if kept else None,
                 session=session,
-                notify=self.told.append,
+                notify=self.reported.append,
             )
             try:
                 yield Shell(controller)

@@ -85,8 +85,8 @@ async def test_an_agent_is_called_with_histories_for_this_call(world: DeskWorld)
         ]  # fmt: skip
         await shell("/call bob --history-source child --history-merge-target orchestrator four")
         assert [one.text for one in shell.controller.instance("ann").history] == ["four", "four"]
-        told = await shell.refused("/call bob --history-source chlid five")
-        assert "did you mean `child`?" in told
+        reported = await shell.refused("/call bob --history-source chlid five")
+        assert "did you mean `child`?" in reported
         assert "MESSAGE is missing" in await shell.refused("/call bob")
         assert "`--history-source` needs a value" in await shell.refused("/call --history-source")
 

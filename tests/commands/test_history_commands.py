@@ -68,8 +68,8 @@ async def test_a_history_is_saved_and_loaded(world: DeskWorld, name: str) -> Non
         await shell("two")
         await shell(f'/history save --force "{name}"')
         await shell("/clear")
-        told = await shell(f'/history load "{name}"')
-        assert "remembers the 4 messages of" in told
+        reported = await shell(f'/history load "{name}"')
+        assert "remembers the 4 messages of" in reported
         assert texts(shell) == ["one", "one", "two", "two"]
 
 

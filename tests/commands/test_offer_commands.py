@@ -132,7 +132,7 @@ async def test_a_prompt_is_filled_and_sent_and_a_resource_goes_with_a_message(
         assert result.ask is not None
         assert result.ask.message.text == "be strict"
         assert [one.text for one in shell.controller.instance().history] == ["review x = 1"]
-        for wrong, told in (
+        for wrong, reported in (
             (f"{name} review", "needs `code`"),
             (f"{name} review code=1 colour=2", "does not take `colour`"),
             (f"{name} review code", "`code` is not an argument"),
@@ -142,7 +142,7 @@ async def test_a_prompt_is_filled_and_sent_and_a_resource_goes_with_a_message(
             (f"{name}", "the name of a prompt is missing"),
             ("nobody review", "has no server `nobody`"),
         ):
-            assert told in await shell.refused(f"/prompts {wrong}")
+            assert reported in await shell.refused(f"/prompts {wrong}")
         assert len(shell.controller.instance().history) == 1
         assert await shell(f"/resources {name} note://a") == "```\nnote a\n```"
         result = await shell.run(f"/resources {name} note://a what's this?")

@@ -60,8 +60,8 @@ async def test_a_session_is_forked_at_a_turn(world: DeskWorld) -> None:
         for text in ("one", "two"):
             await shell(text)
         assert "there is no turn `9`" in await shell.refused("/session fork 9")
-        told = await shell("/session fork 1")
-        assert told == f"session `{here(shell)}` continues from here; `{first}` stays"
+        reported = await shell("/session fork 1")
+        assert reported == f"session `{here(shell)}` continues from here; `{first}` stays"
         assert texts(shell) == ["one", "one"]
         await shell("three")
         summary, state = world.sessions.read(first)

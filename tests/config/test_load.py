@@ -151,7 +151,7 @@ def test_an_unknown_key_is_an_error_with_a_suggestion(
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "pointed", "told"),
+    ("text", "code", "pointed", "expected"),
     [
         ("default_model: 3", "FA304", "3", "must be text or a list of texts, not a whole number"),
         ('shell: {timeout_seconds: "5"}', "FA304", '"5"', "must be a number above 0, not text"),
@@ -176,12 +176,12 @@ def test_an_unknown_key_is_an_error_with_a_suggestion(
     ],
 )
 def test_a_wrong_value_is_placed_and_says_what_is_expected(
-    place: Place, at: At, text: str, code: str, pointed: str, told: str
+    place: Place, at: At, text: str, code: str, pointed: str, expected: str
 ) -> None:
     problem = place.problem(text)
     assert problem.code == code
     assert at(problem, text) == pointed
-    assert told in problem.message
+    assert expected in problem.message
 
 
 def test_a_file_that_is_no_mapping(place: Place) -> None:
@@ -281,7 +281,7 @@ def test_values_take_the_type_of_their_key(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "expected"),
     [
         ("SHELL__TIMEOUT_SECONDS", "hunter2", "must be a number above 0, not text"),
         ("LOCAL__THREADS", "0", "must be a whole number of at least 1"),
@@ -294,12 +294,12 @@ def test_values_take_the_type_of_their_key(place: Place) -> None:
     ],
 )
 def test_a_wrong_one_names_the_variable_and_not_its_value(
-    place: Place, name: str, value: str, told: str
+    place: Place, name: str, value: str, expected: str
 ) -> None:
     place.environ[name] = value
     problem = next(one for one in place.problems() if name in one.message)
     assert problem.code == "FA308"
-    assert told in problem.message
+    assert expected in problem.message
     assert "hunter2" not in repr(problem)
 
 

@@ -87,7 +87,7 @@ def test_elicitation(place: Place, value: str, allowed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "code", "pointed", "told"),
+    ("server", "code", "pointed", "expected"),
     [
         ("{}", "FA306", "t", "neither `command` nor `url`"),
         ("{command: x, url: http://a/}", "FA306", "t", "both `command` and `url`"),
@@ -102,12 +102,12 @@ def test_elicitation(place: Place, value: str, allowed: bool) -> None:
     ],
 )
 def test_keys_that_do_not_go_together(
-    place: Place, at: At, server: str, code: str, pointed: str, told: str
+    place: Place, at: At, server: str, code: str, pointed: str, expected: str
 ) -> None:
     text = f"mcp:\n  servers:\n    t: {server}\n"
     problem = place.problem(text)
     assert problem.code == code
-    assert told in problem.message
+    assert expected in problem.message
     assert at(problem, text) == pointed
 
 

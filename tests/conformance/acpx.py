@@ -90,17 +90,19 @@ class Acpx:
 
     def _try(self, trial: Trial) -> Outcome:
         with tempfile.TemporaryDirectory() as place:
-            said, told = "", ""
+            said, reported = "", ""
             for call in trial.calls:
                 done = self._call(Path(place), call)
                 said = done.stdout
-                told += f"{call} ended with {done.returncode}: {said[-300:]} {done.stderr[-300:]}\n"
+                reported += (
+                    f"{call} ended with {done.returncode}: {said[-300:]} {done.stderr[-300:]}\n"
+                )
             made = Path(place, "made")
             there = made.read_text("utf-8") if made.exists() else None
             # A process of the client holds the session, and writes here until it ends.
             wait_until(lambda: not lives_with(f"HOME={place}/.home"))
         if trial.said not in said:
-            return Outcome(trial.name, 0, (told,))
+            return Outcome(trial.name, 0, (reported,))
         if there != trial.made:
             return Outcome(trial.name, 0, (f"the file holds {there!r}",))
         return Outcome(trial.name, 1, ())

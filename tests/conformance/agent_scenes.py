@@ -59,12 +59,12 @@ def _played(answers: Sequence[ToolCall | str]) -> list[Message]:
 
 
 def form(*required: str, **properties: JsonObject) -> JsonObject:
-    """Give the schema of an object."""
+    """Return the schema of an object."""
     return {"type": "object", "properties": properties, "required": list(required)}
 
 
 def asking(*schemas: JsonObject) -> Scene:
-    """Give an agent that asks its person with some forms in turn, and says that it did."""
+    """Return an agent that asks its person with some forms in turn, and says that it did."""
     calls = [
         ToolCall(f"call-{number}", "request_human_input", {"message": "Who?", "schema": schema})
         for number, schema in enumerate(schemas)
@@ -73,7 +73,7 @@ def asking(*schemas: JsonObject) -> Scene:
 
 
 def saying(**fields: JsonValue) -> Scene:
-    """Give an agent that says a sentence."""
+    """Return an agent that says a sentence."""
     return ("This is a simple text response for testing.",), fields
 
 

@@ -95,7 +95,7 @@ class Handler(BaseHTTPRequestHandler):
         self._reply(404 if process is None else 200, None, "")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing."""
+        """Log nothing."""
 
     @property
     def _bridge(self) -> Bridge:

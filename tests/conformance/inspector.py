@@ -138,27 +138,27 @@ class AgentInspector(Inspector):
         yield Trial(("prompts/get", "--prompt-name", "ann_history"), _gives_messages)
 
 
-def _gives_messages(told: str) -> bool:
-    return isinstance(json.loads(told)["messages"], list)
+def _gives_messages(message: str) -> bool:
+    return isinstance(json.loads(message)["messages"], list)
 
 
-def _lists(key: str, field: str, wanted: Sequence[str], told: str) -> bool:
-    return {one[field] for one in json.loads(told)[key]} >= set(wanted)
+def _lists(key: str, field: str, wanted: Sequence[str], message: str) -> bool:
+    return {one[field] for one in json.loads(message)[key]} >= set(wanted)
 
 
-def _holds(key: str, text: str, told: str) -> bool:
-    return json.loads(told)[key][0]["text"] == text
+def _holds(key: str, text: str, message: str) -> bool:
+    return json.loads(message)[key][0]["text"] == text
 
 
-def _silent(told: str) -> bool:
-    return not told
+def _silent(message: str) -> bool:
+    return not message
 
 
-def _gives_entry(told: str) -> bool:
-    entry = json.loads(told)["skill"]
+def _gives_entry(message: str) -> bool:
+    entry = json.loads(message)["skill"]
     return entry["uri"] == _HEAD and len(entry["resources"]) == 2
 
 
-def _verified(told: str) -> bool:
-    reports = [json.loads(line) for line in told.splitlines()]
+def _verified(message: str) -> bool:
+    reports = [json.loads(line) for line in message.splitlines()]
     return [one["outcome"] for one in reports] == ["verified", "verified"]

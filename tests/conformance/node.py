@@ -41,7 +41,7 @@ class Node:
         """The environment to run programs in."""
 
     def program(self, package: str, version: str, name: str) -> Path:
-        """Give a package's program, installing the package where this version is not there.
+        """Return a package's program, installing the package where this version is not there.
 
         Raises:
             MissingError: It cannot be installed.
@@ -84,12 +84,12 @@ def find_node(place: Path) -> Node:
 
 def _version_of(node: str) -> tuple[int, int]:
     try:
-        told = subprocess.run(
+        reported = subprocess.run(
             [node, "--version"], capture_output=True, text=True, check=False, timeout=_SECONDS
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return (0, 0)
-    found = re.match(r"v(\d+)\.(\d+)", told)
+    found = re.match(r"v(\d+)\.(\d+)", reported)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 

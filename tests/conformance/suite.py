@@ -85,7 +85,7 @@ OF_RESOURCES = {
 }
 """Checks that no server of resources alone can pass, each with the reason."""
 
-_ALWAYS_ANSWERS = "an agent that cannot ask is told so by its tool, and answers all the same"
+_ALWAYS_ANSWERS = "the tool of an agent that cannot ask says so, and the agent answers all the same"
 _OF_FILES = "the set of agents changes with files, not by a call"
 OF_AGENTS = {
     "sep-2575-server-rejects-undeclared-capability": _ALWAYS_ANSWERS,
@@ -185,8 +185,8 @@ NOT_OF_AGENTS = {
     "tools-call-audio": _WORDS,
     "tools-call-embedded-resource": _WORDS,
     "tools-call-mixed-content": _WORDS,
-    "tools-call-with-logging": "steps of agents are told as progress, not as log messages",
-    "tools-call-with-progress": "wants three steps told; one that is overtaken is left out",
+    "tools-call-with-logging": "steps of agents are reported as progress, not as log messages",
+    "tools-call-with-progress": "wants three steps reported; one that is overtaken is left out",
     "http-custom-header-server-validation": "no argument of an agent is a header",
     "server-sse-polling": "streams cannot be resumed",
     "resources-read-text": "resources are served beside agents, and tried above",

@@ -68,7 +68,7 @@ def test_the_page_names_every_host_and_the_address() -> None:
 
 
 def test_commands_of_the_page_have_options_that_exist() -> None:
-    told = subprocess.run(
+    reported = subprocess.run(
         [PROGRAM, "resources", "serve", "--help"], capture_output=True, text=True, check=True
     ).stdout
     shells = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -79,7 +79,7 @@ def test_commands_of_the_page_have_options_that_exist() -> None:
         if "fast-agent resources serve" in line
         for option in re.findall(r"--[a-z-]+", _own_options(line))
     }
-    assert used - {"--method", "--uri"} <= set(re.findall(r"--[a-z-]+", told))
+    assert used - {"--method", "--uri"} <= set(re.findall(r"--[a-z-]+", reported))
     assert "--token-file" in used
 
 

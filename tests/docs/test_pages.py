@@ -119,9 +119,9 @@ def test_every_command_and_option_of_the_pages_on_batches_exists(
     def options_of(command: str) -> set[str]:
         with pytest.raises(SystemExit) as ended:
             main([*command.split(), "--help"])
-        told = capsys.readouterr()
-        assert ended.value.code == 0, f"{page} names `{command}`: {told.err}"
-        return set(re.findall(r"--?[a-z][a-z-]*", told.out))
+        done = capsys.readouterr()
+        assert ended.value.code == 0, f"{page} names `{command}`: {done.err}"
+        return set(re.findall(r"--?[a-z][a-z-]*", done.out))
 
     owned = set[str]().union(*map(options_of, _OWNERS[page]))
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")

@@ -325,8 +325,8 @@ class Life:
         counts = Counts(self.kills, len(outputs))
         for output, wanted in zip(outputs, expected, strict=True):
             # A tool that must not be repeated says so to the model instead.
-            told = "was interrupted and is not repeated"
-            counts.wrong += output != wanted and told not in str(output)
+            reported = "was interrupted and is not repeated"
+            counts.wrong += output != wanted and reported not in str(output)
         counts.repeated = max(0, again - self._begun["model"])
         counts.in_flight = again - counts.repeated
         more = self.effects() - effects

@@ -63,8 +63,8 @@ def test_an_exported_run_is_replayed_without_a_model(tmp_path: Path, broken: boo
         world.run("--quiet")
         asked, effects = server.asked.copy(), world.effects()
         run = _listed(world)[0]
-        told = run_command(world, "runs", "export", run["id"], "-o", "run.jsonl").stdout
-        words = shlex.split(told)
+        reported = run_command(world, "runs", "export", run["id"], "-o", "run.jsonl").stdout
+        words = shlex.split(reported)
         assert words[:2] == ["fast-agent", "go"]
         done = run_command(world, *words[1:], status=1 if broken else 0)
         assert server.asked == asked

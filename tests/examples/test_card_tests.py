@@ -16,9 +16,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_the_cases_of_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["test", str(EXAMPLES), "--format", "json"])
-    told = json.loads(capsys.readouterr().out)
-    assert ended.value.code == 0, told
-    files = {Path(case["file"]).name for case in told["cases"]}
+    reported = json.loads(capsys.readouterr().out)
+    assert ended.value.code == 0, reported
+    files = {Path(case["file"]).name for case in reported["cases"]}
     assert files == {path.name for path in EXAMPLES.rglob("*.test.yaml")}
-    assert told["passed"] == len(told["cases"]) >= 2
-    assert not any(case["recorded"] for case in told["cases"])
+    assert reported["passed"] == len(reported["cases"]) >= 2
+    assert not any(case["recorded"] for case in reported["cases"])

@@ -39,9 +39,9 @@ def _go(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         with pytest.raises(SystemExit) as ended:
             main(["go", *map(str, arguments), "--format", "json"])
-        told = capsys.readouterr()
-        assert ended.value.code == 0, told.err
-        return {**json.loads(told.out), "told": told.err}
+        done = capsys.readouterr()
+        assert ended.value.code == 0, done.err
+        return {**json.loads(done.out), "told": done.err}
 
     return go
 
@@ -88,11 +88,11 @@ def test_with_history(go: Go, tmp_path: Path) -> None:
     facts = go("with-history", "--card", ".", "--model", SCRIPT, "--message", "And in April?",
                "--results", results)  # fmt: skip
     assert facts["text"] == "April has no figure yet; March closed at 46,144 riders."
-    told = history(results)
-    assert [message["role"] for message in told] == ["user", "assistant", "user", "assistant"]
-    assert told[0]["is_template"] is True
-    assert "ferry line" in told[0]["content"][0]["text"]
-    assert "42" not in told[1]["content"][0]["text"]
+    reported = history(results)
+    assert [message["role"] for message in reported] == ["user", "assistant", "user", "assistant"]
+    assert reported[0]["is_template"] is True
+    assert "ferry line" in reported[0]["content"][0]["text"]
+    assert "42" not in reported[1]["content"][0]["text"]
 
 
 @pytest.mark.spec("CARD-73", "CARD-82", "CARD-9")

@@ -52,7 +52,7 @@ def test_one_vote_is_not_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "told"),
+    ("options", "code", "message"),
     [
         (("--k", 0), 2, "argument --k: must be 1 at least"),
         (("--p", 2), 2, "argument --p: must be above 0, and 1 at most"),
@@ -61,12 +61,12 @@ def test_one_vote_is_not_enough() -> None:
     ],
 )
 def test_what_is_wrong_is_reported_in_short(
-    options: tuple[str | float, ...], code: int, told: str, tmp_path: Path
+    options: tuple[str | float, ...], code: int, message: str, tmp_path: Path
 ) -> None:
     (tmp_path / "damaged.json").write_text('{"task": {}}')
     done = subprocess.run(command(*options), capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (code, "")
-    assert told in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 

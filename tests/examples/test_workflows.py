@@ -60,9 +60,9 @@ def _facts_of(
         given = DEMO["command"](RUNS[example], DEMO["SCRIPT"])[1:]
         with pytest.raises(SystemExit) as ended:
             main([*given, "--format", "json"])
-        told = capsys.readouterr()
-        assert ended.value.code == 0, told.err
-        return json.loads(told.out)
+        done = capsys.readouterr()
+        assert ended.value.code == 0, done.err
+        return json.loads(done.out)
 
     return run
 

@@ -111,7 +111,7 @@ def some_card(dice: random.Random, name: str, target: Target, helpers: list[str]
 
 
 def differences(config: AgentConfig, back: AgentConfig, lost: set[str], target: Target) -> set[str]:
-    """Name the fields that came back otherwise although nothing was said about them."""
+    """Return the fields that came back otherwise although nothing was said about them."""
     plain = "".join(map(str, parse_template(config.instruction or "").segments)).strip()
     found: set[str] = set()
     again = parse_template(back.instruction or "")
@@ -177,8 +177,8 @@ def test_a_template_of_a_crew_takes_in_what_describes_the_agent() -> None:
     first, second = (config_of(one.text, one.name) for one in assemble([read], around))
     assert first.instruction == "Be kind. You are A.\n\nC\n\nYour goal: B Be brief."
     assert second.instruction == "Be kind."
-    told = [(one.rule.code, one.message.split("`")[1]) for one in read.file.notes]
-    assert told == [("FA831", "prompt_template"), ("FA832", "system_template")]
+    reported = [(one.rule.code, one.message.split("`")[1]) for one in read.file.notes]
+    assert reported == [("FA831", "prompt_template"), ("FA832", "system_template")]
 
 
 @pytest.mark.spec("FMT-14")

@@ -222,9 +222,9 @@ def test_references_between_agents(tmp_path: Path) -> None:
     values = {card.name: card.draft.values for card in plan.cards}
     assert values["a"]["agents"] == ["B"]
     assert "agents" not in values["B"]
-    told = [one.message for one in plan.diagnostics()]
-    assert "no agent is named `nobody` in the files" in told
-    assert any("leads back to `B`" in message for message in told)
+    reported = [one.message for one in plan.diagnostics()]
+    assert "no agent is named `nobody` in the files" in reported
+    assert any("leads back to `B`" in message for message in reported)
 
 
 def test_two_agents_of_one_name(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def _entry(message: dict[str, Any], key: str) -> Any:
 
 
 def without_overtaken(messages: list[Any]) -> list[Any]:
-    """Leave out progress that newer progress follows: how many steps are told is up to chance."""
+    """Leave out progress that newer progress follows: the number of steps is up to chance."""
     last: dict[Any, int] = {}
     for place, message in enumerate(messages):
         if (token := _progress_token(message)) is not None:

@@ -176,7 +176,7 @@ class ServerProcess:
         self.process.send_signal(signal.Signals[f"SIG{name}"])
 
     def end(self) -> None:
-        """Tell it to stop, and not to wait for calls that are under way."""
+        """Ask it to stop, and not to wait for calls that are under way."""
         for name in ("TERM", "INT"):
             if self.process.poll() is None:
                 self.signal(name)

@@ -65,7 +65,7 @@ class Writer:
             self.go(agent, message, "--resume", self.sessions[name])
 
     def name(self, name: str) -> None:
-        """Give the newest session a name."""
+        """Name the newest session."""
         found: list[dict[str, Any]] = json.loads(self.run("session", "list", "--format", "json"))
         (fresh,) = {one["id"] for one in found} - {*self.sessions.values()}
         self.sessions[name] = fresh

@@ -148,11 +148,11 @@ class Scene:
 
 
 def nothing_happened(scene: Scene, done: Done) -> None:
-    """See that a command reached nothing, and says nothing it must not."""
-    told = done.stdout + done.stderr
+    """Check that a command reached nothing, and says nothing it must not."""
+    reported = done.stdout + done.stderr
     recorded = scene.recorded()
-    assert recorded == [], f"{recorded}\n{told}"
+    assert recorded == [], f"{recorded}\n{reported}"
     assert scene.canary.heard == []
     assert {one.name: one.read_text() for one in scene.private.iterdir()} == PRIVATE
-    assert CANARY not in told
-    assert "Traceback" not in told, told
+    assert CANARY not in reported
+    assert "Traceback" not in reported, reported

@@ -212,8 +212,8 @@ def goes_on(field: str, trap: Trap) -> bool:
 
 def digest_in(refused: Done) -> str:
     """Return what allows exactly the set that was refused."""
-    told = refused.stdout + refused.stderr
-    return told.partition("FAST_AGENT_TRUST=")[2].partition(" ")[0]
+    reported = refused.stdout + refused.stderr
+    return reported.partition("FAST_AGENT_TRUST=")[2].partition(" ")[0]
 
 
 def callers(scene: Scene, project: Project, random: Random) -> None:
@@ -293,7 +293,7 @@ def write_card(project: Path, name: str, fields: Mapping[str, JsonValue]) -> Non
 
 
 def lists(listed: str, project: Project, number: int, kind: str) -> bool:
-    """See that the effect of a trap is told, with its file and line."""
+    """Check that the effect of a trap is reported, with its file and line."""
     trap, place = project.traps[number], project.lines[number]
     now = ""
     for line in listed.splitlines():
@@ -304,10 +304,10 @@ def lists(listed: str, project: Project, number: int, kind: str) -> bool:
 
 
 def acted(scene: Scene, trap: Trap, done: Done) -> bool:
-    """See that what was approved did happen."""
+    """Check that what was approved did happen."""
     kinds = {kind for kind, _ in scene.recorded()}
-    told = f"{done.stdout}{done.stderr}{scene.recorded()}"
-    assert "may not" not in done.stderr, told
-    assert "left out" not in done.stderr, told
-    assert trap.acts == "answer" or trap.acts in kinds, told
+    reported = f"{done.stdout}{done.stderr}{scene.recorded()}"
+    assert "may not" not in done.stderr, reported
+    assert "left out" not in done.stderr, reported
+    assert trap.acts == "answer" or trap.acts in kinds, reported
     return True

@@ -62,7 +62,7 @@ OF_SKILLS: dict[str, tuple[list[str], str]] = {
 
 @pytest.fixture(autouse=True)
 def _own(scene: Scene) -> None:
-    """Give the person a card with a shell."""
+    """Write a card with a shell into the home of the user."""
     (scene.directory / "own.md").write_text("---\nmodel: passthrough\nshell: true\n---\nHi.\n")
 
 

@@ -263,11 +263,11 @@ async def test_a_call_without_an_answer_ends_in_time(
     async with ServerPool([spec]) as pool:
         await need(pool.connections(["web"]), "tester")
 
-        async def told(what: str) -> bool:
+        async def was_seen(what: str) -> bool:
             return (await call(pool, make_context(), "seen", key="late")).structured[what]
 
         async def let_time_pass() -> None:
-            await eventually(partial(told, "started"))
+            await eventually(partial(was_seen, "started"))
             pass_seconds(60)
 
         async with anyio.create_task_group() as tasks:
@@ -286,7 +286,7 @@ async def test_a_call_without_an_answer_ends_in_time(
         steady = await call(pool, context, "slow", key="steady", seconds=0.4, steps=4)
         assert steady.text == "done"
         assert len(steps) >= 3  # 75 s and more
-        await eventually(partial(told, "cancelled"))
+        await eventually(partial(was_seen, "cancelled"))
 
 
 @pytest.mark.parametrize(
@@ -316,14 +316,14 @@ async def test_a_peer_that_only_knows_an_older_protocol(
 async def test_a_server_is_notified_that_its_roots_changed(
     make_stdio: Any, make_context: Any
 ) -> None:
-    told = "notifications/roots/list_changed"
+    reported = "notifications/roots/list_changed"
     for roots, expected in (((Root(uri="file:///a"),), True), ((), False)):
         spec = make_stdio("tiny", "tiny.py", "once", roots=roots)
         async with ServerPool([spec]) as pool:
             await pool.tell_roots_changed()  # nobody to tell yet
             await need(pool.connections(["tiny"]), "tester")
             await pool.tell_roots_changed()
-            assert (told in (await call(pool, make_context(), "notified")).text) is expected
+            assert (reported in (await call(pool, make_context(), "notified")).text) is expected
 
 
 async def test_a_pool_is_filled_before_it_is_started_but_not_used(make_stdio: Any) -> None:

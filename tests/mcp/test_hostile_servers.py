@@ -59,7 +59,7 @@ class Oracle:
 
 
 async def ping(pool: ServerPool) -> None:
-    """See that the connection is as good as ever."""
+    """Check that the connection is as good as ever."""
     connection = pool.connection(pool.names[0])
     pid = connection.pid
     await connection.request("ping", lambda client, _: client.session.send_ping(), repeatable=False)

@@ -111,7 +111,7 @@ async def test_a_server_gets_its_roots(servers: Any, each: str) -> None:
 async def test_what_is_not_offered_is_refused(
     http_server: Any, make_context: Any, http_spec: Any
 ) -> None:
-    """Without a person a question is declined; without a sampler or roots the server is told so."""
+    """Without a person a question is declined; without a sampler or roots the server learns so."""
     for protocol in ("2026-07-28", "legacy"):
         spec = http_spec(http_server.url, protocol=protocol)
         async with ServerPool([spec], offered=ClientSide()) as pool:

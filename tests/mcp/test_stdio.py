@@ -66,7 +66,7 @@ def test_a_noisy_server(tmp_path: Path, stream: str, level: str) -> None:
         env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "FAST_AGENT_LOG": level},
     )  # fmt: skip
     assert done.stdout == "hi\n"
-    told = re.findall(r"server `noisy`: .*noise \d+", done.stderr)
+    reported = re.findall(r"server `noisy`: .*noise \d+", done.stderr)
     (left,) = re.findall(r"server `noisy`: (\d+) lines were left out", done.stderr)
-    assert len(told) == MAX_LINES
+    assert len(reported) == MAX_LINES
     assert int(left) == 5000 - MAX_LINES

@@ -154,16 +154,16 @@ async def test_the_list_is_the_same_value_until_it_changes(
 async def test_progress_reaches_the_context(
     servers: Any, each: str, make_context: Callable[..., ToolContext]
 ) -> None:
-    told: list[tuple[float, float | None, str | None]] = []
+    reported: list[tuple[float, float | None, str | None]] = []
 
     def tell(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total, message))
+        reported.append((progress, total, message))
 
     toolset = servers.pool.toolset(each, ServerFilter())
     call = ToolCall("1", "slow", {"key": f"progress {each}", "seconds": 0.06, "steps": 3})
     result = await toolset.call_tool("slow", call, make_context(progress=tell))
     assert result.text == "done"
-    assert told == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
+    assert reported == [(1, 3, "step 1"), (2, 3, "step 2"), (3, 3, "step 3")]
 
 
 async def test_a_cancelled_call_is_cancelled_at_the_server_too(

@@ -48,7 +48,7 @@ class Wire(ThreadingHTTPServer):
     """A server of its own path, which answers nothing else.
 
     The system gives the port of a stopped server to another one soon. A client of the former that
-    tries again would use up the script of the latter; the path tells them apart.
+    tries again would use up the script of the latter; the path distinguishes them.
     """
 
     daemon_threads = True

@@ -82,7 +82,7 @@ def test_json_is_read_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "told"),
+    ("text", "line", "expected"),
     [
         ("steps:\n  - txt: a\n", 2, "has no key `txt`"),
         ("steps:\n  - text: 3\n", 2, "must be text, not a whole number"),
@@ -104,13 +104,13 @@ def test_json_is_read_too(tmp_path: Path) -> None:
         ("steps: [\n", 1, "not valid YAML"),
     ],
 )
-def test_what_is_wrong_is_placed(tmp_path: Path, text: str, line: int, told: str) -> None:
+def test_what_is_wrong_is_placed(tmp_path: Path, text: str, line: int, expected: str) -> None:
     with pytest.raises(ModelError) as caught:
         book(tmp_path, text)
     (problem,) = caught.value.diagnostics
     assert problem.code == "FA510"
     assert problem.path == "script.yaml"
-    assert told in problem.message
+    assert expected in problem.message
     assert problem.span is not None
     assert problem.span.start.line in {line, line + 1}
 

@@ -59,7 +59,7 @@ def test_only_the_fallback_is_announced_in_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("env", "settings", "text", "told"),
+    ("env", "settings", "text", "message"),
     [
         ({"ANTHROPIC_API_KEY": "k"}, {}, "sonnet", "`ANTHROPIC_API_KEY`"),
         ({"OPENAI_API_KEY": "k"}, {}, "gpt", "`OPENAI_API_KEY`"),
@@ -71,14 +71,14 @@ def test_only_the_fallback_is_announced_in_one_line() -> None:
     ],
 )
 def test_a_key_in_reach_lets_its_provider_answer(
-    env: dict[str, str], settings: dict[str, ProviderSettings], text: str, told: str | None
+    env: dict[str, str], settings: dict[str, ProviderSettings], text: str, message: str | None
 ) -> None:
     chosen = select_model(None, Settings(providers=settings), env, cwd=CWD)
     assert chosen.text == text
-    if told is None:
+    if message is None:
         assert chosen.notice is None
     else:
-        assert told in (chosen.notice or "")
+        assert message in (chosen.notice or "")
         assert "\n" not in (chosen.notice or "")
 
 

@@ -117,7 +117,7 @@ async def test_forty_schemas_over_four_wires(start_wire: StartWire, name: str) -
 
 
 def filled(schema: Schema, value: Any, root: Schema) -> Any:
-    """Give a value as a provider in strict mode does: every field there, null where left out."""
+    """Return a value as a provider in strict mode does: every field there, null where left out."""
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
     for branch in schema.get("anyOf", ()):

@@ -108,7 +108,7 @@ class Runner:
         compileall.compile_dir(tree / "tests", quiet=1)
 
     def outcome(self, mutant: Mutant) -> str:
-        """Say what becomes of a mutant: `killed`, `timeout`, `survived`."""
+        """Return what becomes of a mutant: `killed`, `timeout`, `survived`."""
         path = self._tree / "src/fast_agent" / mutant.file
         limit = self._limit(mutant.room)
         original = path.with_suffix(".original")
@@ -120,7 +120,7 @@ class Runner:
             original.replace(path)  # as old as its bytecode says
 
     def _limit(self, room: str) -> float:
-        """Say how long the tests of a room may take; they must pass without a mutant."""
+        """Return how long the tests of a room may take; they must pass without a mutant."""
         if room not in self._limits:
             start = time.monotonic()
             outcome = self._run([f"tests/{room}"], None)
@@ -191,7 +191,7 @@ class Results:
                 self._known[one["key"]] = one["outcome"]
 
     def of(self, mutant: Mutant) -> str | None:
-        """Give what became of a mutant; None where it was not run yet."""
+        """Return what became of a mutant; None where it was not run yet."""
         return self._known.get(mutant.key)
 
     def add(self, mutant: Mutant, outcome: str) -> None:

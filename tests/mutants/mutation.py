@@ -195,7 +195,7 @@ class _Finder(ast.NodeVisitor):
 
 
 def sites(texts: dict[str, str]) -> Iterator[tuple[str, Mutation]]:
-    """Give every change of several files, with the file."""
+    """Yield every change of several files, with the file."""
     for name in sorted(texts):
         for mutation in mutations_of(texts[name]):
             yield name, mutation

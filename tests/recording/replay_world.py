@@ -159,5 +159,5 @@ def program(directory: Path) -> FastAgent:
 
 
 def veil(fast: FastAgent) -> StepRedactor:
-    """Give what its recordings hide."""
+    """Return what its recordings hide."""
     return StepRedactor(known_secrets(fast.settings, {}), str(fast.workspace))

@@ -61,7 +61,7 @@ ENTRIES = st.lists(
 
 
 def written(entries: Sequence[Entry]) -> bytes:
-    """Give the bytes of a recording."""
+    """Return the bytes of a recording."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "run.jsonl"
         writer = CassetteWriter(path, {})

@@ -209,7 +209,7 @@ class Yes:
         self.asked = 0
 
     async def ask(self, request: HumanRequest) -> HumanAnswer:
-        """Say yes."""
+        """Allow it."""
         assert "agent__kid" in request.message
         self.asked += 1
         return HumanAnswer(action="accept", content={"call": "yes"})

@@ -88,7 +88,7 @@ def program(directory: Path, kind: str) -> FastAgent:
 
 
 async def run(fast: FastAgent, tape: Steps) -> tuple[TurnResult, list[str]]:
-    """Give the result of a turn, and its events in an order of their own."""
+    """Return the result of a turn, and its events in an order of their own."""
     events: list[Event] = []
     async with fast.run(steps=tape, listener=events.append) as app:
         result = await app["top"].generate("go")
@@ -96,7 +96,7 @@ async def run(fast: FastAgent, tape: Steps) -> tuple[TurnResult, list[str]]:
 
 
 def shuffler(seed: int) -> Callable[[], Awaitable[None]]:
-    """Give a wait of a random number of rounds of the event loop."""
+    """Return a wait of a random number of rounds of the event loop."""
     chance = random.Random(seed)
 
     async def pause() -> None:

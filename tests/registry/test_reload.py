@@ -116,10 +116,10 @@ def test_a_wrong_file_keeps_the_last_good_set_whole_until_it_changes_again(world
     assert [problem.code for problem in refused.problems] == ["FA112"]
     assert refused.line == "AgentCards not reloaded: 1 error; the previous version keeps running"
     assert world.registry.snapshot is snapshot
-    assert world.reloader.run().line is None  # told once
+    assert world.reloader.run().line is None  # reported once
     assert world.reloader.run(retry=True).line == refused.line  # a person asks again
     world.write("cards/cid.md")
-    assert world.reloader.run().refused  # told again with what else changed
+    assert world.reloader.run().refused  # reported again with what else changed
     world.write("cards/bob.md", "Whole again.")
     assert counts(world.reloader.run()) == (("cid",), ("ann", "bob"), ())
     assert world.instruction("ann") == "Be long."

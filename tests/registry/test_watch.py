@@ -33,8 +33,8 @@ class Watched:
         self.reloader = Reloader(self.registry, partial(card_inputs, workspace=directory))
         self.reader = CardReader(directory, {}, lambda address: Fetched(address, address))
         self.load("cards")
-        self._told: queue.Queue[Reload] = queue.Queue()
-        self.watch = CardWatch(self.reloader, self._told.put)
+        self._reported: queue.Queue[Reload] = queue.Queue()
+        self.watch = CardWatch(self.reloader, self._reported.put)
 
     def load(self, path: str) -> None:
         self.reloader.load(read_roots(self.reader, [path], multi_card=False))
@@ -43,7 +43,7 @@ class Watched:
         write_whole(self.cards / f"{name}.md", f"---\n{field}\n---\n{text}\n")
 
     def next(self) -> Reload:
-        return self._told.get(timeout=60)
+        return self._reported.get(timeout=60)
 
     def instruction(self, name: str) -> str | None:
         return self.registry.snapshot.load_set.cards[name].config.instruction

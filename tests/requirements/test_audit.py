@@ -1,4 +1,4 @@
-"""What `make audit` makes of the answers of `pip-audit`, and that it tells its cases apart."""
+"""What `make audit` makes of the answers of `pip-audit`, and that it distinguishes its cases."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Asking:
     """Any way to ask a server."""
 
     def call(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Give the whole answer to a request."""
+        """Send the whole answer to a request."""
         raise NotImplementedError
 
     def ask(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Asking:
         return {one["uri"] for one in self.all("resources/list", "resources")}
 
     def all(self, method: str, field: str) -> list[dict[str, Any]]:
-        """Give all pages of a list."""
+        """Return all pages of a list."""
         found: list[dict[str, Any]] = []
         cursor: dict[str, Any] = {}
         while True:

@@ -97,10 +97,10 @@ class Watch:
 
 
 class Client:
-    """A client of the service: asks, and keeps what it is told."""
+    """A client of the service: asks, and keeps its notifications."""
 
     def __init__(self, service: ResourceService, *, modern: bool) -> None:
-        self.told: list[tuple[str, JsonObject]] = []
+        self.reported: list[tuple[str, JsonObject]] = []
         self.service = service
         self.modern = modern
         self.session: Session = service.open(self.tell)
@@ -108,7 +108,7 @@ class Client:
             self.ask("initialize", HELLO)
 
     def tell(self, method: str, params: JsonObject) -> None:
-        self.told.append((method, params))
+        self.reported.append((method, params))
 
     def ask(
         self, method: str, params: JsonObject | None = None, request_id: int | str = 1

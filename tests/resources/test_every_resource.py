@@ -126,7 +126,7 @@ def server(request: pytest.FixtureRequest, world: Path) -> Generator[Asking]:
 
 
 def read(server: Asking, uri: str) -> tuple[bytes, str]:
-    """Give the bytes of a resource and its media type."""
+    """Return the bytes of a resource and its media type."""
     (content,) = server.ask("resources/read", {"uri": uri})["contents"]
     assert content["uri"] == uri
     assert ("text" in content) != ("blob" in content)
@@ -136,7 +136,7 @@ def read(server: Asking, uri: str) -> tuple[bytes, str]:
 
 
 def on_disk(world: Path) -> dict[str, bytes]:
-    """Give the bytes of every file by the URI it should have, made without the code under test."""
+    """Return the bytes of every file by the URI it should have, without the code under test."""
     found: dict[str, bytes] = {}
     for file in (world / "skills").rglob("*"):
         if file.is_file():
@@ -260,7 +260,7 @@ def test_every_uri_that_completion_makes_reads(server: Asking) -> None:
 def completed(
     server: Asking, template: str, names: list[str], given: dict[str, str]
 ) -> Generator[dict[str, str]]:
-    """Give all ways to fill a template that its completions offer."""
+    """Yield all ways to fill a template that its completions offer."""
     if not names:
         yield given
         return

@@ -88,18 +88,18 @@ class Files:
 
 
 class Client:
-    """A client that waits for what it is told."""
+    """A client that waits for notifications."""
 
     def __init__(self, service: ResourceService) -> None:
         self.service = service
-        self.told: list[tuple[str, JsonObject]] = []
+        self.reported: list[tuple[str, JsonObject]] = []
         self._news = threading.Condition()
         self.session: Session = service.open(self._tell)
         self.ask("initialize", HELLO)
 
     def _tell(self, method: str, params: JsonObject) -> None:
         with self._news:
-            self.told.append((method, params))
+            self.reported.append((method, params))
             self._news.notify_all()
 
     def ask(self, method: str, params: JsonObject) -> JsonObject:
@@ -108,9 +108,9 @@ class Client:
         return answer.data
 
     def wait(self, count: int) -> None:
-        """Wait until so much was told."""
+        """Wait until so many notifications came."""
         with self._news:
-            assert self._news.wait_for(lambda: len(self.told) >= count, PATIENCE)
+            assert self._news.wait_for(lambda: len(self.reported) >= count, PATIENCE)
 
 
 @pytest.fixture
@@ -131,13 +131,13 @@ def test_an_edit_is_reported_and_read_at_once(client: Client, tmp_path: Path) ->
     uri: JsonObject = {"uri": "file-test://a.md"}
     client.ask("resources/subscribe", uri)
     for n in range(1, 6):
-        known = len(client.told)
+        known = len(client.reported)
         (tmp_path / "a.md").write_text(f"edit {n}")
         contents = client.ask("resources/read", uri)["contents"]
         assert contents == [{**uri, "mimeType": "text/markdown", "text": f"edit {n}"}]
         client.wait(known + 1)
-    # A file that is looked at while it is written is told of twice.
-    assert all(told == ("notifications/resources/updated", uri) for told in client.told)
+    # A file that is read while it is written is notified twice.
+    assert all(reported == ("notifications/resources/updated", uri) for reported in client.reported)
 
 
 def test_a_new_file_is_reported_and_listed(client: Client, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_new_file_is_reported_and_listed(client: Client, tmp_path: Path) -> No
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "é b.md").write_text("x")
     client.wait(1)
-    assert client.told == [("notifications/resources/list_changed", {})]
+    assert client.reported == [("notifications/resources/list_changed", {})]
     entries = client.ask("resources/list", {})["resources"]
     assert entries == [
         {"uri": "file-test://a.md", "name": "a.md"},

@@ -271,10 +271,10 @@ def test_log_messages_reach_those_who_asked(world: World) -> None:
     loud.ask("logging/setLevel", {"level": "debug"})
     quiet.ask("logging/setLevel", {"level": "error"})
     world.service.log("warning", "a skill was left out")
-    assert loud.told == [
+    assert loud.reported == [
         (
             "notifications/message",
             {"level": "warning", "logger": "test", "data": "a skill was left out"},
         )
     ]
-    assert quiet.told == silent.told == []
+    assert quiet.reported == silent.reported == []

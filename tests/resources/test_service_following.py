@@ -60,12 +60,12 @@ def test_a_client_hears_what_it_follows(world: World) -> None:
     client.ask("resources/subscribe", {"uri": "MEM://001"})
     assert world.watch.started == [["/mem", "/a"]]
     world.watch.change()
-    assert client.told == []
+    assert client.reported == []
     world.memory.texts |= {"mem://001": "new", "mem://002": "new"}
     world.watch.change()
     world.watch.change()
-    assert client.told == [("notifications/resources/updated", {"uri": "MEM://001"})]
-    assert other.told == []
+    assert client.reported == [("notifications/resources/updated", {"uri": "MEM://001"})]
+    assert other.reported == []
 
 
 def test_the_watcher_lives_while_someone_listens(world: World) -> None:
@@ -89,8 +89,8 @@ def test_a_client_that_saw_a_list_hears_when_it_changes(world: World) -> None:
     client.ask("resources/list")
     world.memory.lists_differ = True
     world.watch.change()
-    assert client.told == [("notifications/resources/list_changed", {})]
-    assert blind.told == []
+    assert client.reported == [("notifications/resources/list_changed", {})]
+    assert blind.reported == []
 
 
 def test_a_change_that_a_list_noticed_first_is_reported_all_the_same(world: World) -> None:
@@ -102,7 +102,7 @@ def test_a_change_that_a_list_noticed_first_is_reported_all_the_same(world: Worl
     world.watch.change()
     world.watch.change()
     for one in (client, other):
-        assert one.told == [("notifications/resources/list_changed", {})]
+        assert one.reported == [("notifications/resources/list_changed", {})]
 
 
 def test_tools_that_change_are_reported(world: World) -> None:
@@ -112,8 +112,8 @@ def test_tools_that_change_are_reported(world: World) -> None:
     world.words.append("Or not.")
     world.watch.change()
     world.watch.change()
-    assert client.told == [("notifications/tools/list_changed", {})]
-    assert [method for method, _ in new.told[1:]] == ["notifications/tools/list_changed"]
+    assert client.reported == [("notifications/tools/list_changed", {})]
+    assert [method for method, _ in new.reported[1:]] == ["notifications/tools/list_changed"]
 
 
 def test_listen(world: World) -> None:
@@ -132,24 +132,24 @@ def test_listen(world: World) -> None:
         "resourcesListChanged": True,
         "resourceSubscriptions": ["mem://%3001", "mem://later"],
     }
-    assert client.told == [
+    assert client.reported == [
         ("notifications/subscriptions/acknowledged", {"notifications": granted, **mark})
     ]
-    client.told.clear()
+    client.reported.clear()
     world.memory.texts |= {"mem://001": "new", "mem://later": "here"}
     world.memory.lists_differ = True
     world.watch.change()
-    assert client.told == [
+    assert client.reported == [
         ("notifications/resources/list_changed", mark),
         ("notifications/resources/updated", {"uri": "mem://%3001", **mark}),
         ("notifications/resources/updated", {"uri": "mem://later", **mark}),
     ]
-    client.told.clear()
+    client.reported.clear()
     world.service.notice(client.session, "notifications/cancelled", {"requestId": "s"})
     assert not world.watch.running
     world.memory.texts["mem://001"] = "newer"
     world.service.following.refresh()
-    assert client.told == []
+    assert client.reported == []
     assert world.service.close(client.session) == []
 
 
@@ -172,7 +172,7 @@ def test_a_wrong_listen(world: World, notifications: JsonValue) -> None:
     client = world.client(modern=True)
     error = client.error("subscriptions/listen", {"notifications": notifications})
     assert error["code"] == -32602
-    assert client.told == []
+    assert client.reported == []
 
 
 def test_floods_are_bounded_and_cost_nobody_else() -> None:
@@ -236,7 +236,7 @@ def test_many_clients_come_and_go_while_things_change(world: World) -> None:
             client.ask("resources/list")
             time.sleep(0.0005)
             world.service.close(client.session)
-            heard += len(client.told)
+            heard += len(client.reported)
     finally:
         stop.set()
         thread.join(60)

@@ -300,9 +300,9 @@ def test_a_stream_of_the_modern_era(pipe: Pipe, root: Path) -> None:
     assert pipe.modern("resources/read", uri=ONE)["result"], "others are answered meanwhile"
     time.sleep(0.1)
     write_skill(root, "one", "Do so.")
-    told = pipe.line()
-    assert told["method"] == "notifications/resources/updated"
-    assert told["params"] == {"uri": ONE, **mark}
+    reported = pipe.line()
+    assert reported["method"] == "notifications/resources/updated"
+    assert reported["params"] == {"uri": ONE, **mark}
     (last,) = pipe.close()
     assert last["id"] == "s"
     assert last["result"]["_meta"].items() >= mark["_meta"].items()
@@ -335,8 +335,8 @@ def test_floods_of_subscriptions_are_refused(root: Path) -> None:
     for n in range(5):
         message = {"jsonrpc": "2.0", "id": n, "method": "subscriptions/listen"}
         pipe.write({**message, "params": {"notifications": {}, "_meta": META}})
-        told = pipe.line()
-        assert ("error" in told) == (n >= 3)
+        reported = pipe.line()
+        assert ("error" in reported) == (n >= 3)
     pipe.close()
 
 

@@ -79,7 +79,7 @@ def _service(tmp_path_factory: pytest.TempPathFactory) -> ResourceService:
     return ResourceRoots((str(root),), internal=True).open().service("fuzz", "1")
 
 
-def told(service: ResourceService, given_lines: list[bytes]) -> list[bytes]:
+def answers_of(service: ResourceService, given_lines: list[bytes]) -> list[bytes]:
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "in", Path(folder) / "out"
         source.write_bytes(b"\n".join(given_lines))
@@ -127,7 +127,7 @@ def test_fuzz_messages(service: ResourceService, sent: list[bytes], modern: bool
         first.update(method="resources/templates/list", params={"_meta": META})
     final: dict[str, Any] = {"jsonrpc": "2.0", "id": "final", "method": "resources/list"}
     final["params"] = {"_meta": META} if modern else {}
-    answers = told(service, [line_of(first), *sent, line_of(final)])
+    answers = answers_of(service, [line_of(first), *sent, line_of(final)])
     found: list[dict[str, Any]] = []
     for answer in answers:
         message = json.loads(answer.decode())
@@ -139,7 +139,7 @@ def test_fuzz_messages(service: ResourceService, sent: list[bytes], modern: bool
             assert ("result" in message) != ("error" in message)
         if "error" in message:
             assert isinstance(message["error"]["code"], int)
-            assert "fuzzed" not in json.dumps(message["error"]), "a path is told"
+            assert "fuzzed" not in json.dumps(message["error"]), "a path is shown"
             assert message["error"]["message"] != "internal error", "a bug was met"
     assert found[0]["id"] == "first"
     assert sum(message.get("id") == "final" for message in found) >= 1

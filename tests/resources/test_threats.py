@@ -164,10 +164,10 @@ def test_trees_without_end_cost_only_themselves(world: Path) -> None:
         whole = server.read("guide://category/notes")
         assert "guide://document/notes/a.md" in whole
         assert f"{1 << 40} bytes" in whole
-    told = server.errors
-    assert re.search(r"crowd: .* 601 files; 512 ", told), told
-    assert re.search(r"heavy: .* 1,099,511,\d+,\d+ bytes; 16,777,216 ", told), told
-    assert re.search(r"deep/.*: .* too deep", told), told
+    reported = server.errors
+    assert re.search(r"crowd: .* 601 files; 512 ", reported), reported
+    assert re.search(r"heavy: .* 1,099,511,\d+,\d+ bytes; 16,777,216 ", reported), reported
+    assert re.search(r"deep/.*: .* too deep", reported), reported
 
 
 @pytest.mark.spec("T-5")
@@ -248,5 +248,5 @@ def test_names_that_are_one_elsewhere_are_not_both_served(world: Path) -> None:
         assert not {"skill://twice/SKILL.md", "skill://cased/SKILL.md"} & heads
         documents = [uri for uri in server.listed() if uri.startswith("guide://document/notes/caf")]
         assert documents == ["guide://document/notes/caf%C3%A9.md"]
-    told = [line for line in server.errors.splitlines() if "caf" in line or "READ.md" in line]
-    assert [any(name in line for line in told) for name in ("twice", "cased")] == [True] * 2
+    reported = [line for line in server.errors.splitlines() if "caf" in line or "READ.md" in line]
+    assert [any(name in line for line in reported) for name in ("twice", "cased")] == [True] * 2

@@ -104,10 +104,10 @@ def test_a_flood_of_subscriptions_is_refused_and_the_server_goes_on(world: Path)
         assert len(codes) == 2000
         assert set(codes) == {-32602}
         (world / "skills/sound/none-5.md").write_text("here")
-        told = server.receive()
-        while told.get("method") != "notifications/resources/updated":
-            told = server.receive()
-        assert told["params"]["uri"] == "skill://sound/none-5.md"
+        reported = server.receive()
+        while reported.get("method") != "notifications/resources/updated":
+            reported = server.receive()
+        assert reported["params"]["uri"] == "skill://sound/none-5.md"
 
 
 @pytest.mark.spec("T-9")
@@ -119,21 +119,21 @@ def test_a_flood_of_streams_is_refused_and_the_server_goes_on(world: Path) -> No
             wanted = uri if number == 0 else f"skill://sound/none-{number}.md"
             asked = {"notifications": {"resourceSubscriptions": [wanted] * 50}}
             opened = server.request("subscriptions/listen", asked)
-            told = server.receive()
-            if "error" in told:
-                assert told["id"] == opened
-                codes.append(told["error"]["code"])
+            reported = server.receive()
+            if "error" in reported:
+                assert reported["id"] == opened
+                codes.append(reported["error"]["code"])
             else:
-                assert told["method"] == "notifications/subscriptions/acknowledged"
+                assert reported["method"] == "notifications/subscriptions/acknowledged"
         assert len(codes) == 200 - 64
         assert set(codes) == {-32603}
         many = [f"skill://sound/more-{number}.md" for number in range(2000)]
         asked = {"notifications": {"resourceSubscriptions": many}}
         assert server.call("subscriptions/listen", asked)["error"]
         (world / "guide/notes/later.md").write_text("here")
-        told = server.receive()
-        assert told["method"] == "notifications/resources/updated"
-        assert told["params"]["uri"] == uri
+        reported = server.receive()
+        assert reported["method"] == "notifications/resources/updated"
+        assert reported["params"]["uri"] == uri
 
 
 @pytest.mark.spec("T-10")

@@ -87,15 +87,15 @@ def test_a_client_that_floods_subscriptions_costs_another_nothing(world: Path) -
         codes = subscribe(port, greedy, 1003)
         assert codes == [None] * 1000 + [-32602] * 3
         assert "result" in ask(port, other, "resources/subscribe", SOUND)
-        told = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        told.request("GET", "/mcp", headers={**other, "Accept": "text/event-stream"})
-        stream = told.getresponse()
+        reported = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        reported.request("GET", "/mcp", headers={**other, "Accept": "text/event-stream"})
+        stream = reported.getresponse()
         head = world / "skills/sound/SKILL.md"
         write_whole(head, head.read_text() + "More.\n")
         lines = iter(stream.readline, b"")
         data = next(line for line in lines if b"resources/updated" in line)
         assert json.loads(data.removeprefix(b"data: "))["params"] == SOUND
-        told.close()
+        reported.close()
         assert "More." in str(ask(port, other, "resources/read", SOUND)["result"])
         assert "result" in ask(port, greedy, "resources/read", SOUND)
 

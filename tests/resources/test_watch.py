@@ -26,18 +26,18 @@ class Watched:
     def __init__(self, place: Path) -> None:
         self.place = place
         self._moments: list[float] = []
-        self._told = threading.Condition()
+        self._reported = threading.Condition()
         self.stop = watch.start_watch([str(place)], self._notice)
         assert self._wait(1)
 
     def _notice(self) -> None:
-        with self._told:
+        with self._reported:
             self._moments.append(time.monotonic())
-            self._told.notify_all()
+            self._reported.notify_all()
 
     def _wait(self, count: int, seconds: float = PATIENCE) -> bool:
-        with self._told:
-            return self._told.wait_for(lambda: len(self._moments) >= count, seconds)
+        with self._reported:
+            return self._reported.wait_for(lambda: len(self._moments) >= count, seconds)
 
     @property
     def count(self) -> int:
@@ -228,16 +228,16 @@ def test_no_descriptor_is_lost(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("kind")
 def test_a_shallow_watch_looks_no_deeper(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
-    told = threading.Semaphore(0)
-    stop = watch.start_watch([str(tmp_path)], told.release, deep=False)
+    reported = threading.Semaphore(0)
+    stop = watch.start_watch([str(tmp_path)], reported.release, deep=False)
     try:
-        assert told.acquire(timeout=PATIENCE)
+        assert reported.acquire(timeout=PATIENCE)
         time.sleep(0.15)
-        while told.acquire(blocking=False):
+        while reported.acquire(blocking=False):
             pass
         (tmp_path / "deep" / "file").write_text("x")
-        assert not told.acquire(timeout=0.2)
+        assert not reported.acquire(timeout=0.2)
         (tmp_path / "file").write_text("x")
-        assert told.acquire(timeout=PATIENCE)
+        assert reported.acquire(timeout=PATIENCE)
     finally:
         stop()

@@ -213,8 +213,8 @@ async def test_a_cancelled_request_is_answered_as_its_side_says(*, silent: bool)
         send(out, id=1, method="ask", params={"silent": silent})
         question = await message(into)
         send(out, method=CANCEL, params={"requestId": 1})
-        told = await message(into)
-        assert (told["method"], told["params"]["requestId"]) == (CANCEL, question["id"])
+        reported = await message(into)
+        assert (reported["method"], reported["params"]["requestId"]) == (CANCEL, question["id"])
         if not silent:
             assert (await message(into))["error"]["code"] == CANCELLED
         send(out, id=1, method="fail")

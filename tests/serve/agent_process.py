@@ -71,7 +71,7 @@ class ServedAgents(Served):
 
 
 class ImpatientAgents(ServedAgents):
-    """The same, which gives calls half a second to end once it was told to stop."""
+    """The same, which gives calls half a second to end once it was asked to stop."""
 
     def command(self, cards: Path) -> list[str | Path]:
         return impatient(cards)

@@ -35,7 +35,7 @@ class AgentWorld:
         self.directory = directory
         self.home = directory.parent / f"{directory.name}-home"
         self.now = 0.0
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.program = FastAgent(cwd=directory, environ=own_home(directory, self.home))
 
     def disown(self) -> None:
@@ -58,7 +58,7 @@ class AgentWorld:
         async with open_server(
             self.program,
             ServeOptions(**options),
-            notify=self.told.append,
+            notify=self.reported.append,
             clock=lambda: self.now,
         ) as server:
             yield server
@@ -73,10 +73,10 @@ async def connected(
 
 
 async def ask(client: Client, agent: str, message: str, session: str | None = None) -> str:
-    return text_of(await told(client, agent, message, session))
+    return text_of(await call_agent(client, agent, message, session))
 
 
-async def told(
+async def call_agent(
     client: Client, agent: str, message: str, session: str | None = None
 ) -> types.CallToolResult:
     meta: Any = None if session is None else {SESSION_ID: session}

@@ -80,8 +80,10 @@ class AsgiWorld:
         self, method: str, params: Mapping[str, Any] | None = None, request_id: int | None = 1
     ) -> bytes:
         """Write a message."""
-        told = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
-        return json.dumps(told if request_id is None else {**told, "id": request_id}).encode()
+        reported = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
+        return json.dumps(
+            reported if request_id is None else {**reported, "id": request_id}
+        ).encode()
 
     async def begin(self, capabilities: Mapping[str, Any] | None = None) -> Reply:
         """Shake hands."""

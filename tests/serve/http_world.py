@@ -1,4 +1,4 @@
-"""The HTTP protocol over real sockets, in front of an application that answers when it is told."""
+"""The HTTP protocol over real sockets, in front of an application that answers on demand."""
 
 from __future__ import annotations
 

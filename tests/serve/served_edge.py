@@ -54,7 +54,7 @@ class EdgeWorld:
         """Serve the cards, and connect a client of each era."""
         process = self._started(options)
         try:
-            await self.told("serving at ")
+            await self.wait_for_log("serving at ")
             url = self._log.read_text().partition("serving at ")[2].split()[0]
             async with AsyncExitStack() as stack:
                 clients = [Client(url, mode=era, cache=None) for era in ERAS]
@@ -87,7 +87,7 @@ class EdgeWorld:
             return self.over_http(*options)
         return self.over_stdio(era, *options)
 
-    async def told(self, words: str) -> None:
+    async def wait_for_log(self, words: str) -> None:
         """Wait until the server says something it did not say before."""
 
         def said() -> bool:

@@ -54,7 +54,7 @@ class StdioClient:
         return self._number
 
     def ask(self, method: str, **params: Any) -> Any:
-        """Send a request, and give its answer; what is told meanwhile is in `heard`."""
+        """Send a request, and return its answer; what is notified before it is in `heard`."""
         return self.answer(self.begin(method, **params))
 
     def answer(self, number: int) -> Any:

@@ -53,7 +53,7 @@ async def _half_written(world: EdgeWorld, clients: tuple[Client, ...]) -> None:
     whole = card_text("One, longer.", name="ann")
     for half in ("", whole[:20], whole[: whole.index("---", 3)]):
         (world.cards / "one.md").write_text(half)
-        await world.told(REFUSED)
+        await world.wait_for_log(REFUSED)
         for client in clients:
             await listed(client, {"ann": "One.", "two": "Two."})
             assert await ask(client, "ann", "as before") == "as before"
@@ -68,7 +68,7 @@ async def _renamed_and_swapped(world: EdgeWorld, clients: tuple[Client, ...]) ->
         await listed(client, {"ann": "One, longer.", "bob": "Two."})
         assert await ask(client, "bob", "renamed") == "renamed"
     (world.cards / "one.md").write_text(card_text("One.", name="bob"))
-    await world.told(REFUSED)  # there are two of that name now
+    await world.wait_for_log(REFUSED)  # there are two of that name now
     beside = world.cards / "bob.md.tmp"
     beside.write_text(card_text("Two.", name="ann"))
     beside.replace(world.cards / "bob.md")
@@ -79,7 +79,7 @@ async def _renamed_and_swapped(world: EdgeWorld, clients: tuple[Client, ...]) ->
 
 async def _without_their_root(world: EdgeWorld, clients: tuple[Client, ...]) -> None:
     away = world.cards.rename(world.directory / "away")
-    await world.told(REFUSED)
+    await world.wait_for_log(REFUSED)
     for client in clients:
         assert await ask(client, "ann", "still here") == "still here"
     world.cards.mkdir()
@@ -112,7 +112,7 @@ async def _broken_while_100_requests_run(world: EdgeWorld, clients: tuple[Client
         while len(running) < 100:  # noqa: ASYNC110 - tasks above fill it
             await anyio.sleep(0.01)
         (world.cards / "behind.md").unlink()  # `front` refers to it
-        await world.told(REFUSED)
+        await world.wait_for_log(REFUSED)
         broken.set()
     assert sorted(answered) == list(range(100))
     (world.cards / "front.md").unlink()

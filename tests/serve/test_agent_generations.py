@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import anyio
 import pytest
-from tests.serve.agent_world import AgentWorld, ask, connected, session_of, text_of, told, until
+from tests.serve.agent_world import (
+    AgentWorld,
+    ask,
+    call_agent,
+    connected,
+    session_of,
+    text_of,
+    until,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +27,7 @@ async def test_a_conversation_without_connection_goes_on_with_newer_cards(tmp_pa
     world = AgentWorld(tmp_path)
     world.card("ann", "One.")
     async with world.serving(scope="connection") as server, connected(server, "auto") as client:
-        first = await told(client, "ann", "first")
+        first = await call_agent(client, "ann", "first")
         session = session_of(first)
         old = server.scopes._by_id[session].generation
         world.card("ann", "Two.")
@@ -29,7 +37,7 @@ async def test_a_conversation_without_connection_goes_on_with_newer_cards(tmp_pa
         assert conversation.generation is not old
         assert old.users == 0
         assert conversation.agent("ann").config.instruction == "Two."
-        assert text_of(await told(client, "ann", "second", session)) == "second"
+        assert text_of(await call_agent(client, "ann", "second", session)) == "second"
         heard = [one.text for one in conversation.agent("ann").history]
         assert heard == ["first", "first", "second", "second"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODULES = "***CALL_TOOL has_sdk"
-"""Has an agent tell whether the SDK is imported."""
+"""Has an agent report whether the SDK is imported."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What a client is told of the steps of a turn."""
+"""Which steps of a turn are reported to a client."""
 
 from __future__ import annotations
 

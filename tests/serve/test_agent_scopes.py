@@ -10,11 +10,11 @@ from mcp.shared.exceptions import MCPError
 from tests.serve.agent_world import (
     AgentWorld,
     ask,
+    call_agent,
     connected,
     heard,
     session_of,
     text_of,
-    told,
     until,
 )
 
@@ -101,17 +101,17 @@ async def test_a_client_without_connection_goes_on_with_the_session_it_was_given
     world: AgentWorld,
 ) -> None:
     async with world.serving(scope="connection") as server, connected(server, MODERN) as client:
-        first = await told(client, "ann", "secret")
+        first = await call_agent(client, "ann", "secret")
         session = session_of(first)
-        other = session_of(await told(client, "ann", "hello"))
+        other = session_of(await call_agent(client, "ann", "hello"))
         assert other != session
         assert len(session) >= 32
         call = "***CALL_TOOL nothing {}"
-        assert session_of(await told(client, "ann", "again", session)) == session
-        assert session_of(await told(client, "ann", call, other)) == other
+        assert session_of(await call_agent(client, "ann", "again", session)) == session
+        assert session_of(await call_agent(client, "ann", call, other)) == other
         for guess in ("", session[:-1], session + "x", session.lower(), "1"):
             with pytest.raises(MCPError, match="unknown or expired session"):
-                await told(client, "ann", "give me", guess)
+                await call_agent(client, "ann", "give me", guess)
         histories = [
             [one.text for one in conversation.agent("ann").history]
             for conversation in server.scopes.held()
@@ -124,7 +124,7 @@ async def test_a_client_without_connection_goes_on_with_the_session_it_was_given
 async def test_a_request_remembers_nothing(world: AgentWorld, era: str) -> None:
     async with world.serving(scope="request") as server, connected(server, era) as client:
         for _ in range(3):
-            answer = await told(client, "ann", "hello")
+            answer = await call_agent(client, "ann", "hello")
             assert text_of(answer) == "hello"
             assert "fast-agent/session" not in (answer.meta or {})
         assert await heard(client, "ann") == []
@@ -138,17 +138,17 @@ async def test_idle_sessions_end_and_there_is_room_for_so_many(world: AgentWorld
         world.serving(scope="connection", limits=limits) as server,
         connected(server, MODERN) as client,
     ):
-        sessions = [session_of(await told(client, "ann", f"{one}")) for one in range(3)]
-        await told(client, "ann", "in use", sessions[0])
-        session_of(await told(client, "ann", "new"))
+        sessions = [session_of(await call_agent(client, "ann", f"{one}")) for one in range(3)]
+        await call_agent(client, "ann", "in use", sessions[0])
+        session_of(await call_agent(client, "ann", "new"))
         with pytest.raises(MCPError, match="omit it to start a new one"):
-            await told(client, "ann", "too late", sessions[1])
+            await call_agent(client, "ann", "too late", sessions[1])
         world.now = 59
-        await told(client, "ann", "kept", sessions[0])
+        await call_agent(client, "ann", "kept", sessions[0])
         world.now = 118
         assert await ask(client, "ann", "still", sessions[0]) == "still"
         with pytest.raises(MCPError, match="unknown or expired"):
-            await told(client, "ann", "too late", sessions[2])
+            await call_agent(client, "ann", "too late", sessions[2])
         assert len(list(server.scopes.held())) == 1
 
 
@@ -162,10 +162,10 @@ async def test_sessions_in_use_are_not_ended_for_others(world: AgentWorld) -> No
         anyio.create_task_group() as tasks,
     ):
         for _ in range(2):
-            tasks.start_soon(told, client, "slow", "hello")
+            tasks.start_soon(call_agent, client, "slow", "hello")
         await until(lambda: server.scopes.in_use == 2)
         with pytest.raises(MCPError, match="too many active conversations"):
-            await told(client, "ann", "hello")
+            await call_agent(client, "ann", "hello")
         tasks.cancel_scope.cancel()
 
 
@@ -178,11 +178,11 @@ async def test_a_session_does_not_expire_under_a_call(world: AgentWorld) -> None
         connected(server, MODERN) as client,
         anyio.create_task_group() as tasks,
     ):
-        session = session_of(await told(client, "ann", "first"))
-        tasks.start_soon(told, client, "slow", "hello", session)
+        session = session_of(await call_agent(client, "ann", "first"))
+        tasks.start_soon(call_agent, client, "slow", "hello", session)
         await until(lambda: server.scopes.in_use == 1)
         world.now = 1_000
-        other = session_of(await told(client, "ann", "another client"))
+        other = session_of(await call_agent(client, "ann", "another client"))
         assert other != session
         assert await ask(client, "ann", "second", session) == "second"
         assert len(list(server.scopes.held())) == 2
@@ -201,13 +201,13 @@ async def test_served_conversations_are_sessions_of_the_log(
     ):
         session = None
         if era == MODERN:
-            session = session_of(await told(client, "ann", "first"))
+            session = session_of(await call_agent(client, "ann", "first"))
             for _ in range(3):  # so that the first is parked
-                await told(client, "ann", "another")
+                await call_agent(client, "ann", "another")
             assert sum(one.is_open for one in server.scopes.held()) == 2
         else:
-            await told(client, "ann", "first")
-        await told(client, "ann", "second", session)
+            await call_agent(client, "ann", "first")
+        await call_agent(client, "ann", "second", session)
     found = [store.read(one.id)[1] for one in store.list()]
     assert len(found) == (4 if era == MODERN else 1)
     histories = [[one.text for one in state.history("ann") or ()] for state in found]
@@ -284,13 +284,13 @@ async def test_a_connection_that_asked_nothing_holds_no_older_cards(world: Agent
 async def test_a_session_takes_the_cards_its_client_reloads(world: AgentWorld) -> None:
     options = {"scope": "connection", "reload": True}
     async with world.serving(**options) as server, connected(server, MODERN) as client:
-        session = session_of(await told(client, "ann", "first"))
+        session = session_of(await call_agent(client, "ann", "first"))
         world.card("eve")
         with pytest.raises(MCPError, match="unknown tool `eve`"):
-            await told(client, "eve", "hello", session)
+            await call_agent(client, "eve", "hello", session)
         await client.call_tool("reload", {}, meta={SESSION_ID: session})
         assert await ask(client, "eve", "hello", session) == "hello"
-        await told(client, "ann", "second", session)
+        await call_agent(client, "ann", "second", session)
         conversation = next(server.scopes.held())
         said = [one.text for one in conversation.agent("ann").history]
         assert said == ["first", "first", "second", "second"]
@@ -347,11 +347,11 @@ async def test_a_call_that_nobody_can_answer_leaves_no_session_without_turns(
     serving = world.serving(scope="shared", sessions=store)
     async with serving as server, connected(server, era) as client:
         for _ in range(2):
-            answer = await told(client, "mute", "hi")
+            answer = await call_agent(client, "mute", "hi")
             assert answer.is_error
             assert "no API key" in text_of(answer)
         assert store.list() == []
         assert await ask(client, "ann", "hi") == "hi"
-        assert (await told(client, "mute", "hi")).is_error
+        assert (await call_agent(client, "mute", "hi")).is_error
         assert [one.turns for one in store.list()] == [1]
     assert [one.turns for one in store.list()] == [1]

@@ -14,7 +14,7 @@ import mcp_types as types
 import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
-from tests.serve.agent_world import AgentWorld, ask, connected, heard, text_of, told, until
+from tests.serve.agent_world import AgentWorld, ask, call_agent, connected, heard, text_of, until
 
 from fast_agent.errors import ConfigError
 from fast_agent.serve.agent_server import ServedClient
@@ -67,7 +67,7 @@ async def test_an_answer_is_text_and_structured(world: AgentWorld, era: str) -> 
     world.card("ann")
     world.card("talk", type="chain", sequence="[ann]")
     async with world.serving(scope="shared") as server, connected(server, era) as client:
-        answer = await told(client, "talk", "hello")
+        answer = await call_agent(client, "talk", "hello")
         assert text_of(answer) == "hello"
         assert answer.structured_content is not None
         assert answer.structured_content["text"] == "hello"
@@ -86,7 +86,7 @@ async def test_what_goes_wrong_is_said_without_paths(world: AgentWorld, era: str
     world.card("bad", function_tools='["tools.py:f"]')
     world.program.load_agents(world.directory / "bad.md")
     async with world.serving() as server, connected(server, era) as client:
-        answer = await told(client, "bad", "hello")
+        answer = await call_agent(client, "bad", "hello")
         assert answer.is_error
         assert "failed while it was imported" in text_of(answer)
         assert str(world.directory) not in text_of(answer)
@@ -264,8 +264,8 @@ async def test_a_watched_card_is_taken_as_it_changes(world: AgentWorld) -> None:
     async with world.serving(watch=True) as server, connected(server) as client:
         assert (await client.list_tools()).tools[0].description == "One."
         world.card("ann", description="Two.")
-        await until(lambda: world.told != [])
-        assert world.told == ["AgentCards reloaded: +0 ~1 -0"]
+        await until(lambda: world.reported != [])
+        assert world.reported == ["AgentCards reloaded: +0 ~1 -0"]
 
         await until(lambda: server.scopes.version == world.program.snapshot.version)
         assert (await client.list_tools()).tools[0].description == "Two."

@@ -1,4 +1,4 @@
-"""The HTTP edge as it is served: who is let in, what is bounded, and what clients are told."""
+"""The HTTP edge as it is served: who is let in, what is bounded, and what clients are answered."""
 
 from __future__ import annotations
 
@@ -209,12 +209,12 @@ def test_small_answers_are_sent_at_once(served: Served) -> None:
 async def test_clients_hear_of_changes(tmp_path: Path, mode: Any) -> None:
     write_skill(tmp_path, "one")
     with Served(tmp_path) as server:
-        told: list[str] = []
+        reported: list[str] = []
         heard = anyio.Event()
 
         async def on_message(message: Any) -> None:
-            told.append(type(message).__name__)
-            if "ResourceUpdated" in told[-1]:
+            reported.append(type(message).__name__)
+            if "ResourceUpdated" in reported[-1]:
                 heard.set()
 
         async with Client(server.url, mode=mode, message_handler=on_message) as client:

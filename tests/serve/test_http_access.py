@@ -149,11 +149,11 @@ def test_a_page_that_is_allowed_asks_first_and_may_read_the_answer() -> None:
     ]
     checked = access.check("OPTIONS", dict(asks), asks)
     assert checked.refusal is not None
-    told = dict([*checked.headers, *checked.refusal.headers])
+    reported = dict([*checked.headers, *checked.refusal.headers])
     assert (checked.refusal.status, checked.refusal.error) == (204, None)
-    assert told[b"access-control-allow-origin"] == PAGE.encode()
-    assert told[b"access-control-allow-headers"] == b"authorization,mcp-protocol-version"
-    assert b"DELETE" in told[b"access-control-allow-methods"]
+    assert reported[b"access-control-allow-origin"] == PAGE.encode()
+    assert reported[b"access-control-allow-headers"] == b"authorization,mcp-protocol-version"
+    assert b"DELETE" in reported[b"access-control-allow-methods"]
     calls = [*asks[:2], (b"authorization", f"Bearer {TOKEN}".encode())]
     called = access.check("POST", dict(calls), calls)
     assert called.refusal is None

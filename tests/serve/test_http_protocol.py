@@ -49,9 +49,9 @@ async def test_pipelined_requests_are_answered_one_by_one_and_in_order() -> None
         assert len(world.app.asked) == 1
         world.app.may_answer.set()
         for number in range(12):
-            status, _, told = await client.answer()
+            status, _, reported = await client.answer()
             body = "" if number == 0 else f"body {number}" * number + "!" * (number % 3 == 0)
-            assert (status, json.loads(told)["body"]) == (200, body)
+            assert (status, json.loads(reported)["body"]) == (200, body)
         assert len(world.app.asked) == 12
 
 
@@ -234,9 +234,9 @@ async def test_bodies_are_bounded() -> None:
         ):
             client = await world.connect()
             await client.send(sent)
-            status, headers, told = await client.answer()
+            status, headers, reported = await client.answer()
             assert (status, headers["connection"]) == (413, "close")
-            assert b"larger than 4,194,304 bytes" in told
+            assert b"larger than 4,194,304 bytes" in reported
             assert await client.ended() == b""
         assert len(world.app.asked) == 1
 
@@ -368,9 +368,9 @@ async def test_what_is_not_http_is_refused(sent: bytes) -> None:
                     await client.send(piece)
             except anyio.BrokenResourceError:
                 pass
-            status, headers, told = await client.answer()
+            status, headers, reported = await client.answer()
             assert (status, headers["content-type"]) == (400, "application/json")
-            assert list(json.loads(told)) == ["error"]
+            assert list(json.loads(reported)) == ["error"]
             assert not world.app.asked
             assert not world.lines
 
@@ -379,9 +379,9 @@ async def test_an_answer_to_head_has_no_body() -> None:
     async with http_world(settings=GUARDED) as world:
         client = await world.connect()
         await client.send(world.head("Connection: close", method="HEAD"))
-        told = await client.ended()
-        assert told.startswith(b"HTTP/1.1 401 ")
-        assert told.endswith(b"\r\n\r\n")
+        reported = await client.ended()
+        assert reported.startswith(b"HTTP/1.1 401 ")
+        assert reported.endswith(b"\r\n\r\n")
 
 
 @pytest.mark.spec("TR-N1.1")

@@ -152,8 +152,8 @@ async def test_bodies_and_streams_are_of_one_session(world: AgentWorld) -> None:
         assert streamed.headers["content-type"] == "text/event-stream"
         assert streamed.headers["mcp-session-id"] == client.headers["mcp-session-id"]
         assert said(streamed) == "two"
-        told = await client.send("prompts/get", {"name": "ann_history"})
-        texts = [one["content"]["text"] for one in told.json["result"]["messages"]]
+        reported = await client.send("prompts/get", {"name": "ann_history"})
+        texts = [one["content"]["text"] for one in reported.json["result"]["messages"]]
         assert texts == ["one", "one", "two", "two"]
 
 

@@ -48,10 +48,10 @@ def service(tmp_path: Path) -> ResourceService:
 async def test_a_handshake_client_hears_and_is_forgotten(
     service: ResourceService, tmp_path: Path
 ) -> None:
-    told: list[str] = []
+    reported: list[str] = []
 
     async def on_message(message: Any) -> None:
-        told.append(type(message).__name__)
+        reported.append(type(message).__name__)
 
     server = ResourceServer(service)
     async with client_of(server, mode="legacy", message_handler=on_message) as client:
@@ -61,10 +61,10 @@ async def test_a_handshake_client_hears_and_is_forgotten(
         assert service.following.watching
         await anyio.sleep(0.2)
         write_skill(tmp_path, "one", "Do so.")
-        await until(lambda: "ResourceUpdatedNotification" in told)
+        await until(lambda: "ResourceUpdatedNotification" in reported)
         write_skill(tmp_path, "two")
-        await until(lambda: "ResourceListChangedNotification" in told)
-        await until(lambda: "ToolListChangedNotification" in told)
+        await until(lambda: "ResourceListChangedNotification" in reported)
+        await until(lambda: "ToolListChangedNotification" in reported)
     assert not service.following.watching
 
 

@@ -60,24 +60,24 @@ def make_service(root: Path) -> ResourceService:
 
 
 def over_stdio(service: ResourceService, lines: Sequence[bytes]) -> list[dict[str, Any]]:
-    """Give lines to the stdio edge, and everything it writes back."""
+    """Pass lines to the stdio edge, and everything it writes back."""
     with tempfile.TemporaryDirectory() as folder:
-        given, told = Path(folder) / "in", Path(folder) / "out"
+        given, reported = Path(folder) / "in", Path(folder) / "out"
         given.write_bytes(b"".join(line + b"\n" for line in lines))
         input_fd = os.open(given, os.O_RDONLY)
-        output_fd = os.open(told, os.O_WRONLY | os.O_CREAT)
+        output_fd = os.open(reported, os.O_WRONLY | os.O_CREAT)
         try:
             StdioServer(service, input_fd, output_fd).serve()
         finally:
             os.close(input_fd)
             os.close(output_fd)
-        return [json.loads(line) for line in told.read_bytes().splitlines()]
+        return [json.loads(line) for line in reported.read_bytes().splitlines()]
 
 
 def over_edge(service: ResourceService, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give messages to the edge of agents, and everything it writes back; each request is
+    """Pass messages to the edge of agents, and everything it writes back; each request is
     answered before the next is sent."""
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
 
     async def run() -> None:
         there, here = os.pipe(), os.pipe()
@@ -92,7 +92,7 @@ def over_edge(service: ResourceService, messages: Sequence[dict[str, Any]]) -> l
                         await anyio.wait_readable(here[0])
                     for line in lines.feed(os.read(here[0], 1 << 16)):
                         data = json.loads(line or b"")
-                        told.append(data)
+                        reported.append(data)
                         acknowledged = data.get("method", "").endswith("acknowledged")
                         answered = answered or acknowledged or data.get("id") == message["id"]
             os.close(there[1])
@@ -100,7 +100,7 @@ def over_edge(service: ResourceService, messages: Sequence[dict[str, Any]]) -> l
             os.close(descriptor)
 
     anyio.run(run)
-    return told
+    return reported
 
 
 def encoded(messages: Sequence[dict[str, Any]]) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""A journal that can be made to refuse, and that tells what was written and how."""
+"""A journal that can be made to refuse, and that records what was written and how."""
 
 from __future__ import annotations
 

@@ -54,14 +54,14 @@ def test_turns_stay_in_the_order_they_were_added() -> None:
 
 
 def test_a_block_is_reported_before_it_is_added_and_left_out_where_it_cannot_be_written() -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     transcript = CumulativeTranscript(
-        on_block=lambda added: told.append((len(transcript), len(added)))
+        on_block=lambda added: reported.append((len(transcript), len(added)))
     )
     transcript.block([turn("a"), turn("b")])
     transcript.block([])
     transcript.append(turn("c"))
-    assert told == [(0, 2)]
+    assert reported == [(0, 2)]
 
     def fail(added: Sequence[Entry]) -> None:
         raise SessionError("the disk is full")

@@ -130,7 +130,7 @@ def positions(data: bytes, random: Random, count: int) -> list[int]:
 
 
 def problem_of(place: Place, expected: dict[str, Any], what: str) -> str | None:
-    """Say why a session cannot be opened; None where it can, and says what it said."""
+    """Return why a session cannot be opened; None where it can, and says what it said."""
     try:
         with place.store.open(place.session_id) as session:
             assert said(session) == expected, what
@@ -150,7 +150,7 @@ def test_a_flipped_byte_never_gives_other_words_without_a_word(place: Place) -> 
         }
     connection.close()
     random = Random(SEED)
-    told = 0
+    reported = 0
     for position in positions(whole, random, FLIPS):
         data = bytearray(whole)
         data[position] ^= random.randrange(1, 256)
@@ -159,7 +159,7 @@ def test_a_flipped_byte_never_gives_other_words_without_a_word(place: Place) -> 
         problem = problem_of(place, expected, what)
         if problem is None:
             continue
-        told += 1
+        reported += 1
         assert str(place.path) in problem, what
         place.restore(data)
         assert place.store.list(check=True)[0].problem, what
@@ -172,7 +172,7 @@ def test_a_flipped_byte_never_gives_other_words_without_a_word(place: Place) -> 
         words = {one.text for one in messages if not one.tool_calls and not one.tool_results}
         # A rewind that is lost brings back what it took away; nothing else is there than was said.
         assert words - {INTERRUPTED} <= everything, what
-    assert told > 100
+    assert reported > 100
 
 
 @pytest.mark.spec("SESSION-19", "SESSION-20")

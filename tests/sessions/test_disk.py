@@ -154,7 +154,7 @@ async def test_the_file_itself_is_brought_to_the_disk_with_the_first_turn(tmp_pa
 
 
 def after_a_loss_of_power(home: Path, session: Session, wal: bytes) -> tuple[int, list[Message]]:
-    """Give what is left of a session where so much of what was not waited for is on the disk."""
+    """Return what is left of a session where so much of what was not waited for is on the disk."""
     (home / DIRECTORY).mkdir(parents=True)
     name = f"{session.id}.sqlite"
     copyfile(sqlite_log(session.journal).path, home / DIRECTORY / name)

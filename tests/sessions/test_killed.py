@@ -109,7 +109,7 @@ def test_a_limit_on_the_size_of_files_stops_the_turn_and_what_was_shown_is_there
 
 
 def not_there(session: Session, shown: list[list[object]]) -> list[list[object]]:
-    """Give what was shown and is not in the session."""
+    """Return what was shown and is not in the session."""
     there = {
         found
         for entry in session.journal.transcript

@@ -82,7 +82,7 @@ async def test_what_was_used_is_counted_on(tmp_path: Path) -> None:
 @pytest.mark.spec("SESSION-2")
 async def test_nothing_is_reported_before_it_is_written(tmp_path: Path) -> None:
     store = store_in(tmp_path)
-    told: list[str] = []
+    reported: list[str] = []
     with store.create() as session:
 
         def listen(event: Event) -> None:
@@ -100,13 +100,13 @@ async def test_nothing_is_reported_before_it_is_written(tmp_path: Path) -> None:
                     ]
                 case _:
                     return
-            told.append(type(event).__name__)
+            reported.append(type(event).__name__)
 
         async with live(world_of(), session.journal, listener=listen) as runtime:
             await runtime.agent("lead").send("go")
             await runtime.agent("flow").send("x")
-    assert told.count("ToolFinished") == 3
-    assert told.count("TurnFinished") == 3 + 3
+    assert reported.count("ToolFinished") == 3
+    assert reported.count("TurnFinished") == 3 + 3
 
 
 @pytest.mark.spec("SESSION-9")

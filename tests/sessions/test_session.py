@@ -256,7 +256,7 @@ def test_a_log_that_ends_anywhere_gives_histories_providers_accept(
         assert check_validity(again.journal.transcript.messages()) == []
         for entry in again.journal.transcript:
             assert check_validity(entry.messages) == []
-        # The end written for what was interrupted says what had been told before.
+        # The end written for what was interrupted says what had been recorded before.
         assert list(given) == (before.history("ann") or []) == again.history("ann")
         assert again.state.entries() == before.entries()
         assert again.state.open_turns == ()
@@ -269,8 +269,8 @@ def test_a_log_that_ends_anywhere_gives_histories_providers_accept(
             for message in entry.messages
             for found in message.tool_results
         }
-    told = {event.result.text for event in EVENTS[:length] if isinstance(event, ToolAnswered)}
-    assert told <= there
+    reported = {event.result.text for event in EVENTS[:length] if isinstance(event, ToolAnswered)}
+    assert reported <= there
 
 
 @st.composite

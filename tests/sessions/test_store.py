@@ -368,7 +368,7 @@ def test_an_event_that_does_not_fit_is_named_by_its_number(tmp_path: Path) -> No
     with store.create() as session:
         write(session, plain_turn("a", "one", "1"))
     path = tmp_path / "sessions" / f"{session.id}.sqlite"
-    for change, told in {
+    for change, reported in {
         "UPDATE events SET kind = 'strange' WHERE seq = 2": "event 2 is damaged: `strange`",
         "UPDATE events SET kind = 'message', form = 'nobody' WHERE seq = 2": "role `nobody`",
         "UPDATE events SET form = NULL, data = '{' WHERE seq = 2": "no JSON",
@@ -386,15 +386,15 @@ def test_an_event_that_does_not_fit_is_named_by_its_number(tmp_path: Path) -> No
         add_sums(connection)
         connection.commit()
         connection.close()
-        with pytest.raises(SessionError, match=told), store.open(session.id) as broken:
+        with pytest.raises(SessionError, match=reported), store.open(session.id) as broken:
             broken.history("ann")
         connection = sqlite3.connect(path)
         connection.execute("DELETE FROM events")
         connection.execute("DELETE FROM session WHERE key = ?", (SEAL,))
         connection.commit()
         connection.close()
-        with store.open(session.id) as mended:
-            write(mended, plain_turn("a", "one", "1"))
+        with store.open(session.id) as fixed:
+            write(fixed, plain_turn("a", "one", "1"))
 
 
 @pytest.mark.spec("SESSION-11")
@@ -403,17 +403,17 @@ def test_a_file_of_another_version_or_program_is_reported(tmp_path: Path) -> Non
     with store.create() as session:
         pass
     path = tmp_path / "sessions" / f"{session.id}.sqlite"
-    for pragma, told in {
+    for pragma, reported in {
         f"user_version = {len(STEPS) + 1}": f"is of version {len(STEPS) + 1}",
         "application_id = 7": "is not a session",
     }.items():
         connection = sqlite3.connect(path)
         connection.execute(f"PRAGMA {pragma}")
         connection.close()
-        with pytest.raises(SessionError, match=told) as caught:
+        with pytest.raises(SessionError, match=reported) as caught:
             store.open(session.id)
         assert caught.value.hint
-        assert told in (store.list()[0].problem or "")
+        assert reported in (store.list()[0].problem or "")
 
 
 @pytest.mark.spec("SESSION-16")

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def written_by_a_turn(directory: Path) -> int:
-    """Say how often one turn of the chain writes."""
+    """Return how often one turn of the chain writes."""
     with store_in(directory).create() as session:
         journal = Refusing(session.journal, None)
         async with live(world_of(), journal) as runtime:

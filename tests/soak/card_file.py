@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 def card_text(
     description: str, *, name: str = "", model: str = "passthrough", more: str = ""
 ) -> str:
-    """Give the text of a card.
+    """Return the text of a card.
 
     Args:
-        description: What clients are told of the agent.
+        description: How the agent is described to clients.
         name: Its name; empty is that of its file.
         model: Its model.
         more: More lines of frontmatter.

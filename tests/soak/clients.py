@@ -44,7 +44,7 @@ def text_of(result: types.CallToolResult) -> str:
 
 
 def check_tools(tools: list[types.Tool], findings: Findings, where: str) -> dict[str, str]:
-    """See that a list is of one set of cards; gives its descriptions by name."""
+    """Check that a list is of one set of cards; gives its descriptions by name."""
     found = {tool.name: tool.description or "" for tool in tools}
     stamps = {found.get(name, "?").rpartition(" ")[2] for name in ("left", "right", "both")}
     findings.expect(len(stamps) == 1, f"{where}: torn list of tools: {sorted(stamps)}")
@@ -141,7 +141,7 @@ class Talker:
         findings: Where violations go.
         agent: The agent.
         said: Where everything that was answered is entered, in order.
-        name: Tells it from others.
+        name: Distinguishes it from others.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class Talker:
 
 
 async def history(client: Client, agent: str) -> list[str]:
-    """Give what the history prompt of an agent says, message by message."""
+    """Return what the history prompt of an agent says, message by message."""
     found = await client.get_prompt(f"{agent}_history")
     return [getattr(one.content, "text", "") for one in found.messages]
 

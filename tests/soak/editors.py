@@ -53,12 +53,12 @@ class Editor(Protocol):
         """Change something; what is on disk may be wrong for a while after it."""
         ...
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         """Leave nothing wrong on disk."""
         ...
 
     def expected(self) -> dict[str, str]:
-        """Give the descriptions of its agents, by name, as they should be after `mend`."""
+        """Return the descriptions of its agents, by name, as they should be after `fix`."""
         ...
 
 
@@ -77,7 +77,7 @@ class PairEditor:
     def edit(self, draw: Random) -> None:
         self._write()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         return
 
     def expected(self) -> dict[str, str]:
@@ -109,7 +109,7 @@ class ExtrasEditor:
             acts = acts[1:]
         draw.choice(acts)(draw)
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         return
 
     def expected(self) -> dict[str, str]:
@@ -159,13 +159,13 @@ class FaultEditor:
     def __init__(self, cards: Path) -> None:
         self._paths = [cards / f"faulty-{number}.md" for number in range(3)]
         self._number = 0
-        self.mend()
+        self.fix()
 
     def edit(self, draw: Random) -> None:
         path = draw.choice(self._paths)
         way = draw.randrange(8)
         if way < 3:
-            self.mend()
+            self.fix()
         elif way == 3:
             path.write_text("")
         elif way == 4:
@@ -177,7 +177,7 @@ class FaultEditor:
         else:
             path.unlink(missing_ok=True)
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self._number += 1
         for path in self._paths:
             replace_file(path, card_text(f"fixed {self._number}"))
@@ -193,17 +193,17 @@ class RootEditor:
         self._root = root
         self._away = root.with_name(f"{root.name}-away")
         self._number = 0
-        self.mend()
+        self.fix()
 
     def edit(self, draw: Random) -> None:
         if not self._root.exists():
-            self.mend()
+            self.fix()
         elif draw.random() < 0.5:
             self._root.rename(self._away)
         else:
             shutil.rmtree(self._root)
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         if self._away.exists():
             self._away.rename(self._root)
         self._number += 1
@@ -223,7 +223,7 @@ class ToolEditor:
         replace_file(
             cards / "teller.md", card_text("teller", more='function_tools: ["tools.py:value"]\n')
         )
-        self.mend()
+        self.fix()
 
     def edit(self, draw: Random) -> None:
         way = draw.randrange(5)
@@ -232,9 +232,9 @@ class ToolEditor:
         elif way == 1:
             self._path.write_text("raise OSError\ndef value() -> int:\n    return 0\n")
         else:
-            self.mend()
+            self.fix()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self.number += 1
         replace_file(self._path, f"def value() -> int:\n    return {self.number}\n")
 
@@ -249,7 +249,7 @@ class BurstEditor:
         self._path = cards / "burst.md"
         self._writes = writes
         self._number = 0
-        self.mend()
+        self.fix()
 
     def edit(self, draw: Random) -> None:
         if draw.random() < 0.05:
@@ -257,7 +257,7 @@ class BurstEditor:
                 self._number += 1
                 self._path.write_text(card_text(f"burst {self._number}"))
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self._path.write_text(card_text(f"burst {self._number}"))
 
     def expected(self) -> dict[str, str]:
@@ -271,15 +271,15 @@ class ServerEditor:
         self._path = cards / "keeper.md"
         self.number = 0
         self._words = 0
-        self.mend()
+        self.fix()
 
     def edit(self, draw: Random) -> None:
         if draw.random() < 0.3:
             self.number += 1
         if draw.random() < 0.6:
-            self.mend()
+            self.fix()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self._words += 1
         target = f"{sys.executable} {WHO} {self.number}"
         servers = f'mcp_connect:\n  - {{target: "{target}", name: box}}\n'
@@ -312,9 +312,9 @@ class TalkerEditor:
         """Let another agent take its place, whom nobody said anything to."""
         (self._cards / f"{self.name}.md").unlink(missing_ok=True)
         self._epoch += 1
-        self.mend()
+        self.fix()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         self._number += 1
         replace_file(self._cards / f"{self.name}.md", card_text(f"talker {self._number}"))
 
@@ -334,7 +334,7 @@ class SlowEditor:
         if draw.random() < 0.3:
             self._write()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         return
 
     def expected(self) -> dict[str, str]:

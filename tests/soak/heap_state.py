@@ -1,6 +1,6 @@
-"""Heap state: what the objects of a served process take, as it tells itself when it is asked.
+"""Heap state: what the objects of a served process take, as it reports when it is asked.
 
-What the system tells of its memory also counts what the allocator keeps for later, which comes and
+What the system says of its memory also counts what the allocator keeps for later, which comes and
 goes by megabytes; this does not.
 """
 
@@ -51,7 +51,7 @@ def heap_state(pid: int, place: Path) -> HeapState:
     end = time.monotonic() + _ANSWERS_IN
     while not place.exists():
         if time.monotonic() > end:
-            raise TimeoutError("a server does not tell what its objects take")
+            raise TimeoutError("a server does not report what its objects take")
         time.sleep(_LOOKS_EVERY)
-    told = json.loads(place.read_text("utf-8"))
-    return HeapState(told["blocks"], told["bytes"] / 1024)
+    reported = json.loads(place.read_text("utf-8"))
+    return HeapState(reported["blocks"], reported["bytes"] / 1024)

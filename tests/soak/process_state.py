@@ -1,4 +1,4 @@
-"""Process state: what a process holds of the machine, as Linux tells it."""
+"""Process state: what a process holds of the machine, as Linux reports it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def process_state(pid: int) -> ProcessState:
 
 
 def children_of(pid: int) -> list[int]:
-    """Name the processes a process started."""
+    """Return the processes a process started."""
     found: list[int] = []
     for place in Path("/proc").glob("[0-9]*"):
         try:

@@ -52,7 +52,7 @@ class RawSession:
             await anyio.sleep(seconds)
 
     async def end(self) -> None:
-        """Tell the server that the session is over."""
+        """Notify the server that the session is over."""
         await self._sent(b"", b"DELETE")
 
     async def _sent(self, body: bytes, method: bytes = b"POST") -> bytes:

@@ -81,7 +81,7 @@ def check_growth(findings: Findings, settling: Settling) -> None:
 
 
 def render(soak: Soak, settling: Settling) -> str:
-    """Give the report."""
+    """Return the report."""
     findings = soak.findings
     lines = [f"{soak.clock() / 60:.1f} minutes, seed {soak.plan.seed}, {soak.rounds} rounds"]
     lines += [f"  {count:>9,}  {what}" for what, count in sorted(findings.counts.items())]

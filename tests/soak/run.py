@@ -20,7 +20,7 @@ def main() -> int:
     """Run it, and print what was found."""
     minutes = float(os.environ.get("SOAK_MINUTES") or 30)
     plan = Plan(seconds=minutes * 60, seed=int(os.environ.get("SOAK_SEED") or 1))
-    # Clients here leave as answers come, and the SDK's tell of each with a traceback.
+    # Clients here leave as answers come, and the SDK logs each with a traceback.
     logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
     print(f"soaking for {minutes:g} minutes, seed {plan.seed}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(prefix="soak-") as place:

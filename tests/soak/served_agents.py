@@ -41,7 +41,7 @@ def _environ(home: Path) -> dict[str, str]:
 
 
 def heap_file(home: Path) -> Path:
-    """Give the file in which the server of a home answers what its objects take."""
+    """Return the file in which the server of a home answers what its objects take."""
     return home / "heap.json"
 
 

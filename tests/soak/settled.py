@@ -48,7 +48,7 @@ class Settling:
         self.heaps: dict[str, list[tuple[float, HeapState]]] = {one.name: [] for one in served}
         self.said: dict[str, int] = {}
         self._changes: Counter[str] = Counter()
-        self._told: Counter[str] = Counter()
+        self._reported: Counter[str] = Counter()
         self._before: dict[str, str] = {}
 
     @asynccontextmanager
@@ -65,7 +65,7 @@ class Settling:
             yield
 
     async def settle(self) -> None:
-        """See that every server has what is on disk."""
+        """Check that every server has what is on disk."""
         expected: dict[str, str] = {}
         for editor in self._soak.editors:
             expected.update(editor.expected())
@@ -76,11 +76,11 @@ class Settling:
         if self._before and self._before != expected:
             await self._heard()
         self._before = expected
-        self._told.update(self._changes)
+        self._reported.update(self._changes)
         self._changes.clear()
 
     async def check_messages(self) -> None:
-        """See that the shared agent remembers everything that was answered, once and in order."""
+        """Check that the shared agent remembers everything that was answered, once and in order."""
         agent = self._soak.talker.name
         said = self._soak.said
         for one in self.served:
@@ -158,12 +158,14 @@ class Settling:
             self._findings.expect(held, f"{served.name}: the function is at {tool}, not {text!r}")
 
     async def _heard(self) -> None:
-        """See that the client that stayed was told of the change."""
+        """Check that the client that stayed was notified of the change."""
         with anyio.move_on_after(self._soak.plan.settles_in):
             while not self._changes:  # noqa: ASYNC110 - a client counts elsewhere
                 await anyio.sleep(_LOOKS_EVERY)
-        self._findings.expect(bool(self._changes), "nobody told of the changed list of tools")
-        self._findings.count("changes that were told", sum(self._changes.values()))
+        self._findings.expect(
+            bool(self._changes), "no client was notified of the changed list of tools"
+        )
+        self._findings.count("changes that were notified", sum(self._changes.values()))
 
 
 def _holds_the_same(now: ProcessState, before: ProcessState) -> bool:
@@ -175,7 +177,7 @@ async def _descriptions(client: Client, soak: Soak, where: str) -> dict[str, str
 
 
 class _Ears:
-    """Counts what a client is told of changed lists."""
+    """Counts what notifies a client of changed lists."""
 
     def __init__(self, changes: Counter[str], name: str) -> None:
         self._changes = changes

@@ -223,7 +223,7 @@ class Soak:
         held = await self._gate.close()
         self.findings.expect(held, "a visit does not end")
         for editor in self.editors:
-            await to_thread.run_sync(editor.mend)
+            await to_thread.run_sync(editor.fix)
         await settling.settle()
         await settling.check_messages()
         self.said.clear()
@@ -257,7 +257,7 @@ class Soak:
         text = served.log.read_text("utf-8", errors="replace")
         for piece in text.split("Traceback (most recent call last)")[1:]:
             if "ClosedResourceError" in piece and "mcp/server/streamable_http.py" in piece:
-                # The SDK tells so of a request whose session was ended meanwhile.
+                # The SDK reports this for a request whose session was ended meanwhile.
                 self.findings.count("requests of sessions that were ended meanwhile")
                 continue
             end = piece.find("\nAgentCards")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks at processes below /proc")
 @pytest.mark.spec("SOAK-1", "SOAK-2", "SOAK-3", "SOAK-4")
 async def test_nothing_gives_way_to_random_editors_and_clients(tmp_path: Path) -> None:
-    needs = ("edits", "calls of the pair", "messages found again", "changes that were told")
+    needs = ("edits", "calls of the pair", "messages found again", "changes that were notified")
     plan = Plan(seconds=9, seed=11, round_seconds=3, visitors=1, settles_in=120, needs=needs)
     soak = Soak(tmp_path, plan)
     settling = await soak.run()

@@ -64,7 +64,7 @@ def test_the_same_cards_give_the_same_result_in_every_process(tmp_path: Path) ->
         "print([card.config for card in load.cards], load.diagnostics)\n"
         "print(check_set(load.cards, servers=()), default_card(load.cards).config.name)\n"
     )
-    told: set[str] = set()
+    reported: set[str] = set()
     for seed in ("0", "1", "77"):
         done = subprocess.run(
             [sys.executable, "-c", code, "."],
@@ -74,6 +74,6 @@ def test_the_same_cards_give_the_same_result_in_every_process(tmp_path: Path) ->
             text=True,
             check=True,
         )
-        told.add(done.stdout)
-    assert len(told) == 1
-    assert told.pop().count("FA101") == 4
+        reported.add(done.stdout)
+    assert len(reported) == 1
+    assert reported.pop().count("FA101") == 4

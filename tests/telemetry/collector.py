@@ -26,7 +26,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the overridden name)
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager

@@ -181,11 +181,11 @@ async def test_an_inner_hook_that_fails_is_seen_by_the_outer_one(context: ToolCo
     async def fail(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
         raise ValueError
 
-    async def mend(ctx: ToolHookContext, args: Any, call_next: CallNext) -> object:
+    async def fix(ctx: ToolHookContext, args: Any, call_next: CallNext) -> object:
         result = await call_next(args)
-        return "mended" if result.is_error else result
+        return "fixed" if result.is_error else result
 
-    assert (await call(hooked(mend, fail), context, a=1)).text == "mended"
+    assert (await call(hooked(fix, fail), context, a=1)).text == "fixed"
 
 
 class Broken:

@@ -218,7 +218,7 @@ async def test_a_search_gives_sections_that_read(
 
 @pytest.mark.spec("INTERNAL-18")
 @pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
+    ("tool", "arguments", "message"),
     [
         ("resource_read", {}, "`uri` is missing"),
         ("resource_read", {"uri": " "}, "`uri` is empty"),
@@ -249,11 +249,11 @@ async def test_an_error_says_what_to_try(
     context: ToolContext,
     tool: str,
     arguments: dict[str, JsonValue],
-    told: str,
+    message: str,
 ) -> None:
     result = await ask(shelf, context, tool, **arguments)
     assert result.is_error
-    assert told in result.text
+    assert message in result.text
 
 
 async def test_a_list_of_nothing_says_what_there_is(

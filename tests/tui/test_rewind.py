@@ -21,7 +21,7 @@ def _write(path: str, content: str) -> str:
 
 
 def _say(terminal: Terminal, text: str) -> None:
-    """Say something, and wait for the end of the turn."""
+    """Send a message, and wait for the end of the turn."""
     before = _ended_turns(terminal)
     terminal.line(text)
     terminal.wait_until(lambda: _ended_turns(terminal) > before, "the end of the turn")

@@ -80,11 +80,11 @@ class World:
         return Runtime(LoadSet.of(cards), settings or Settings(), options, builders=builders)
 
     def asked(self, agent: str) -> list[Seen]:
-        """Give the requests of one agent's models."""
+        """Return the requests of one agent's models."""
         return [one for one in self.seen if one.agent == agent]
 
-    def told(self, kind: str) -> list[JsonObject]:
-        """Give the facts of the workflow events of a kind."""
+    def facts_of(self, kind: str) -> list[JsonObject]:
+        """Return the facts of the workflow events of a kind."""
         found = [event for event in self.events if isinstance(event, WorkflowAdvanced)]
         return [event.facts for event in found if event.kind == kind]
 
@@ -94,7 +94,7 @@ class World:
         return [event.message for event in self.events if isinstance(event, Warned)]
 
     def finish(self) -> None:
-        """See that the scripts were used up."""
+        """Check that the scripts were used up."""
         for script in self._scripts.values():
             script.finish()
 

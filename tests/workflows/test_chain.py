@@ -47,8 +47,8 @@ async def test_each_agent_gets_the_answer_of_the_one_before_it() -> None:
             {"agent": "three", "text": "third"},
         ],
     }
-    assert [facts["agent"] for facts in world.told("step")] == list(names)
-    assert [facts["index"] for facts in world.told("step")] == [0, 1, 2]
+    assert [facts["agent"] for facts in world.facts_of("step")] == list(names)
+    assert [facts["index"] for facts in world.facts_of("step")] == [0, 1, 2]
     assert result.usage.requests == 0
     assert result.tree_usage.requests == 3
 
@@ -173,8 +173,8 @@ def test_no_answer_can_pass_for_another(texts: list[str], request_text: str) -> 
             await runtime.agent("line").generate(request_text)
 
     anyio.run(main)
-    told = world.asked(names[-1])[0].text
-    printable = "".join(letter if letter.isprintable() else " " for letter in told)
+    reported = world.asked(names[-1])[0].text
+    printable = "".join(letter if letter.isprintable() else " " for letter in reported)
     tree = ET.fromstring(f"<all>{printable}</all>")
     assert [one.tag for one in tree] == ["request", *["answer"] * len(texts)]
     assert [one.get("agent") for one in tree][1:] == names[:-1]

@@ -38,7 +38,7 @@ def params(iterations: int | None = None, **limits: int) -> RequestParams:
 
 
 def cost_of(*configs: AgentConfig, given: Settings | None = None, max_depth: int = 8) -> Cost:
-    """Give the worst case of the first card."""
+    """Return the worst case of the first card."""
     cards = {config.name: Card(config, f"{config.name}.md") for config in configs}
     plan = CostPlan(cards, given or Settings(), NOWHERE, max_depth=max_depth)
     return plan.of(configs[0].name)

@@ -80,8 +80,8 @@ async def test_it_ends_where_the_rating_is_good_enough() -> None:
     )
     assert result.text == "two"
     assert record(result) == (["FAIR", "GOOD"], 2, "min_rating")
-    assert [facts["rating"] for facts in world.told("rating")] == ["FAIR", "GOOD"]
-    assert [facts["round"] for facts in world.told("rating")] == [1, 2]
+    assert [facts["rating"] for facts in world.facts_of("rating")] == ["FAIR", "GOOD"]
+    assert [facts["round"] for facts in world.facts_of("rating")] == [1, 2]
     again = world.asked("writer")[1].text
     for part in ("write a poem", "one", "dull", "- rhyme", "- length", 'rating="FAIR"'):
         assert part in again
@@ -153,7 +153,7 @@ async def test_a_second_unreadable_evaluation_counts_as_poor_and_is_reported() -
     assert record(result) == (["POOR", "GOOD"], 2, "min_rating")
     assert "It lacks rhythm." in world.asked("writer")[1].text
     assert any("`critic` counts as POOR" in warning for warning in world.warnings)
-    assert "problem" in world.told("rating")[0]
+    assert "problem" in world.facts_of("rating")[0]
 
 
 async def test_an_evaluator_with_one_request_a_turn_is_asked_again_all_the_same() -> None:

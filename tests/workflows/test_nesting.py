@@ -83,7 +83,7 @@ class Tree:
                 return {"agents": members}
 
     def play(self, name: str) -> Callable[[ModelRequest], Step | str]:
-        """Give what plays an agent or the model of a workflow."""
+        """Return what plays an agent or the model of a workflow."""
         members = self.members.get(name, ())
 
         def answer(request: ModelRequest) -> Step | str:

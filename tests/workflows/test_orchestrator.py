@@ -154,8 +154,8 @@ async def test_tasks_of_a_step_run_at_once_and_several_of_one_agent_too() -> Non
     world = World({"ann": slowly})
     tasks = [("ann", f"task {at}") for at in range(5)]
     result = await run(world, [plan(step(*tasks)), "done"], "ann")
-    told = [facts["status"] for facts in world.told("task")]
-    assert told == ["started"] * 5 + ["done"] * 5
+    reported = [facts["status"] for facts in world.facts_of("task")]
+    assert reported == ["started"] * 5 + ["done"] * 5
     assert statuses(result) == [[("ann", "done")] * 5]
     assert [len(one.messages) for one in world.asked("ann")] == [1] * 5
 
@@ -176,7 +176,7 @@ async def test_a_failed_step_is_planned_anew_and_the_rest_given_up() -> None:
     assert '<failure step="1" agent="ann" task="dig">\nno spade\n</failure>' in second
     assert "bricks" in second
     assert "no spade" not in world.asked("ann")[1].text
-    assert [facts["number"] for facts in world.told("plan")] == [1, 2]
+    assert [facts["number"] for facts in world.facts_of("plan")] == [1, 2]
 
 
 async def test_a_new_plan_may_be_that_nothing_is_left() -> None:
@@ -288,7 +288,7 @@ async def test_what_a_worker_says_of_nothing_or_of_ten_megabytes_is_bounded() ->
     assert "[no text]" in world.asked("ann")[1].text
     assert all(len(seen.text) < 30_000 for seen in world.seen)
     assert len(json.dumps(workflow(result))) < 10_000
-    assert all(len(json.dumps(facts)) < 5_000 for facts in world.told("task"))
+    assert all(len(json.dumps(facts)) < 5_000 for facts in world.facts_of("task"))
 
 
 async def test_a_worker_that_was_stopped_did_not_do_its_task() -> None:
@@ -371,8 +371,8 @@ async def test_cancelled_it_leaves_valid_histories(who: str, requests: int) -> N
         assert check_validity(history) == []
         assert history[-1].stop_reason == "cancelled"
     if who == "ann":
-        told = [facts["status"] for facts in world.told("task")]
-        assert told == ["started", "started", "cancelled", "cancelled"]
+        reported = [facts["status"] for facts in world.facts_of("task")]
+        assert reported == ["started", "started", "cancelled", "cancelled"]
 
 
 def slowly(request: ModelRequest) -> Say:
@@ -520,12 +520,12 @@ async def test_every_task_runs_once_in_the_order_of_steps_and_at_once_within_one
         thoughts = [next_step(*tasks, complete=at == last) for at, tasks in enumerate(steps)]
         thoughts.append("done")
     result = await run(world, thoughts, *NAMES, plan_type=kind)
-    told = world.told("task")
-    begun = [facts["description"] for facts in told if facts["status"] == "started"]
-    ended = [facts["description"] for facts in told if facts["status"] == "done"]
+    reported = world.facts_of("task")
+    begun = [facts["description"] for facts in reported if facts["status"] == "started"]
+    ended = [facts["description"] for facts in reported if facts["status"] == "done"]
     planned = [what for tasks in steps for _, what in tasks]
     assert sorted(begun, key=str) == sorted(ended, key=str) == sorted(planned)
-    order = [(str(facts["description"]), facts["status"] == "started") for facts in told]
+    order = [(str(facts["description"]), facts["status"] == "started") for facts in reported]
     for at, tasks in enumerate(steps):
         ours = [started for what, started in order if what.startswith(f"task {at}.")]
         assert ours == [True] * len(tasks) + [False] * len(tasks)

@@ -45,8 +45,8 @@ async def test_all_work_at_once_and_are_joined_in_the_order_of_the_card() -> Non
         async with world.runtime(fan(*names), *agents(names)) as runtime:
             result = await runtime.agent("fan").generate("go")
     assert result.text == "## one\n\nONE\n\n## two\n\nTWO\n\n## three\n\nTHREE"
-    assert sorted(str(facts["agent"]) for facts in world.told("branch")) == sorted(names)
-    assert world.told("branch")[0]["agent"] == "three"
+    assert sorted(str(facts["agent"]) for facts in world.facts_of("branch")) == sorted(names)
+    assert world.facts_of("branch")[0]["agent"] == "three"
     assert result.workflow == {
         "type": "parallel",
         "branches": [{"agent": name, "text": name.upper()} for name in names],
@@ -69,12 +69,12 @@ async def test_the_agent_that_joins_gets_the_request_and_tagged_answers(include:
         )
     assert result.text == "both"
     request = "<request>\nwhat is &lt;it&gt;?\n</request>\n\n" if include else ""
-    told = world.asked("judge")[0]
-    assert told.text == (
+    reported = world.asked("judge")[0]
+    assert reported.text == (
         f'{request}<answer agent="two">\n2 &amp; 3\n</answer>\n\n'
         '<answer agent="one">\n&lt;1&gt;\n</answer>'
     )
-    assert (PICTURE in told.messages[-1].content) == include
+    assert (PICTURE in reported.messages[-1].content) == include
     assert result.workflow is not None
     assert result.workflow["fan_in"] == "judge"
 
@@ -207,4 +207,4 @@ async def test_a_branch_that_hangs_is_cancelled_with_the_turn() -> None:
         assert [one.stop_reason for one in fork.history] == [None, "cancelled"]
         assert [one.text for one in runtime.agent("one").history] == ["go", "first"]
         assert [one.stop_reason for one in runtime.agent("two").history] == [None, "cancelled"]
-        assert {"agent": "two", "index": 1, "error": "cancelled"} in world.told("branch")
+        assert {"agent": "two", "index": 1, "error": "cancelled"} in world.facts_of("branch")

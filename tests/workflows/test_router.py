@@ -45,7 +45,7 @@ async def test_the_model_chooses_and_the_chosen_agent_answers() -> None:
     assert result.text == "deux"
     chosen = {"agent": "two", "confidence": "medium", "reasoning": "it fits"}
     assert result.workflow == {"type": "router", **chosen}
-    assert world.told("route") == [chosen]
+    assert world.facts_of("route") == [chosen]
     asked = world.asked("front")[0]
     assert asked.structured
     assert asked.text == "<request>\nwhat is &lt;two&gt;?\n</request>"

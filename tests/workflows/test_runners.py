@@ -35,7 +35,7 @@ async def wait(name: str) -> None:
 
 
 async def answers(place: str, pause: Pause | None) -> tuple[str, str, list[str]]:
-    """Give two answers of the workflow, and who was asked."""
+    """Return two answers of the workflow, and who was asked."""
     world = new_world(pause)
     async with world.runtime(PLACES[place], *MEMBERS) as runtime:
         first, second = await runtime.default.send("go"), await runtime.default.send("on")

@@ -13,7 +13,7 @@ LOADED = (Message.user("loaded"), Message.assistant("too"))
 
 
 def busy() -> Memory:
-    """Give a memory whose turn runs, with a block that waits for its end."""
+    """Return a memory whose turn runs, with a block that waits for its end."""
     memory = Memory((FIRST,), remembers=True)
     memory.begin()
     memory.add_external(BLOCK)

@@ -96,7 +96,7 @@ def test_two_workers_answer_a_batch(tmp_path: Path) -> None:
             facts = json.loads(done.stdout)
             assert (facts["done"], facts["model_requests"], facts["tokens"]) == (40, 80, 800)
             assert world.effects() == {f"item-{number}": 1 for number in range(40)}
-            # Told to end, a worker leaves without a crash.
+            # Asked to end, a worker leaves without a crash.
             second.send_signal(signal.SIGTERM)
             assert second.wait(60) == 0
             # Run again, the batch asks nothing.

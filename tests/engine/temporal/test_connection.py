@@ -119,7 +119,7 @@ def _certificate(
 
 
 class Wire:
-    """A connection to a server that can be cut one way or both, without an end being told.
+    """A connection to a server that can be cut one way or both, without an end being notified.
 
     Args:
         port: The port of the server.
@@ -132,14 +132,14 @@ class Wire:
         self._flows = {"up": asyncio.Event(), "down": asyncio.Event()}
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: list[asyncio.StreamWriter] = []
-        self.mend()
+        self.let_through()
 
     def cut(self, *directions: str) -> None:
         """Hold what is sent in these directions: `up` is to the server."""
         for one in directions:
             self._flows[one].clear()
 
-    def mend(self) -> None:
+    def let_through(self) -> None:
         """Let everything through."""
         for flow in self._flows.values():
             flow.set()

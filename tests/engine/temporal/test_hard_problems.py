@@ -35,7 +35,7 @@ def use_model(world: TemporalWorld, models: ModelServer) -> None:
 
 
 def kinds(history: WorkflowHistory) -> list[str]:
-    """Name the events of a history."""
+    """Return the events of a history."""
     return [
         str(event.WhichOneof("attributes")).removesuffix("_event_attributes")
         for event in history.events
@@ -359,7 +359,7 @@ async def test_a_run_ends_in_the_version_of_the_loop_it_began_in(
                 assert (await world.runs.result(newer)).message.text == "hello"
                 return await builds(newer) == {"2"}
 
-            # The server tells its queues of the version a moment later.
+            # The server passes the version to its queues a moment later.
             await eventually(begins_in_the_new_one)
             await world.runs.answer(older.id, next(iter(asked)), "accept", {"text": "blue"})
             assert (await world.runs.result(older)).message.text == "blue"

@@ -67,13 +67,13 @@ def add(a: int, b: int) -> int:
 
 @server.tool(annotations=ToolAnnotations(destructive_hint=False, title="Echo \x07it"))
 def echo(text: str) -> str:
-    """Give back a text."""
+    """Return a text."""
     return text
 
 
 @server.tool()
 def meta(ctx: Context[Any]) -> dict[str, Any]:
-    """Give back what came along with the request."""
+    """Return what came along with the request."""
     return {"key": (ctx.request_context.meta or {}).get("idempotencyKey")}
 
 
@@ -91,7 +91,7 @@ def odd() -> str:
 
 @server.tool(structured_output=False)
 def blocks() -> CallToolResult:
-    """Give every kind of block."""
+    """Return every kind of block."""
     content: list[ContentBlock] = [
         TextContent(
             text="words", annotations=Annotations(audience=["user"], priority=0.5), _meta={"k": "v"}
@@ -119,7 +119,7 @@ def fail() -> str:
 
 @server.tool()
 def large(size: int) -> str:
-    """Give a text of `size` characters."""
+    """Return a text of `size` characters."""
     return "x" * size
 
 
@@ -139,13 +139,13 @@ async def slow(ctx: Context[Any], key: str, seconds: float, steps: int = 1) -> s
 
 @server.tool()
 def seen(key: str) -> dict[str, bool]:
-    """Tell whether a slow call began and was cancelled."""
+    """Return whether a slow call began and was cancelled."""
     return {"started": key in started, "cancelled": key in cancelled}
 
 
 @server.tool()
 async def grow(ctx: Context[Any], name: str) -> str:
-    """Add a tool, and tell of it in both ways."""
+    """Add a tool, and notify of it in both ways."""
 
     def grown() -> str:
         return f"I am {name}"
@@ -219,7 +219,7 @@ def environment() -> list[str]:
 
 @server.tool()
 def where() -> str:
-    """Tell the working directory."""
+    """Return the working directory."""
     return str(Path.cwd())
 
 

@@ -27,7 +27,7 @@ def receive() -> dict[str, Any]:
 
 
 def greedy(arguments: dict[str, Any], at_once: bool) -> str:
-    """Ask for model answers, and tell how many came and what the first refusal said."""
+    """Ask for model answers, and return how many came and what the first refusal said."""
     ask = {
         "method": "sampling/createMessage",
         "params": {

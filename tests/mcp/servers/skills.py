@@ -214,8 +214,8 @@ for line in sys.stdin:
     params: dict[str, Any] = message.get("params", {})
     print(method, params.get("uri", ""), file=log, flush=True)
     if method == "server/discover":
-        told = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
-        print("discover", *told.get("extensions", ()), file=log, flush=True)
+        reported = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+        print("discover", *reported.get("extensions", ()), file=log, flush=True)
     if method == "skills/list" and options.lie == "mute":
         continue
     result = answer(method, params)

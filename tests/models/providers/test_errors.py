@@ -1,4 +1,4 @@
-"""What goes wrong at the wire, what is tried again, and what a person is told."""
+"""What goes wrong at the wire, what is tried again, and what a user is shown."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ def test_every_command_of_the_page_runs(
 ) -> None:
     program, *arguments = shlex.split(command)
     assert program == "fast-agent"
-    with contextlib.suppress(SystemExit):  # what it printed tells whether it went well
+    with contextlib.suppress(SystemExit):  # what it printed shows whether it went well
         main(arguments)
-    told = b"".join(capsysbinary.readouterr()).decode()
+    reported = b"".join(capsysbinary.readouterr()).decode()
     (expected,) = [text for key, text in EXPECTED.items() if f"resources {key}" in command]
-    assert expected in told
+    assert expected in reported

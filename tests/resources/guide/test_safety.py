@@ -295,11 +295,11 @@ def test_every_uri_is_answered_or_refused(
     try:
         contents = catalog.read("guide://" + "/".join(parts))
     except ResourceError as problem:
-        told = problem.message + str(problem.hint)
+        reported = problem.message + str(problem.hint)
     else:
         assert len(contents) == 1
-        told = ""
-    assert str(base) not in told
+        reported = ""
+    assert str(base) not in reported
 
 
 class Counting(Folder):

@@ -86,7 +86,7 @@ def entries(call: Callable[..., Any]) -> list[Any]:
 
 
 def agree(call: Callable[..., Any], provider: SkillProvider, root: Path) -> int:
-    """See that all inventories say the same, and that it is what is read and what is on disk."""
+    """Check that all inventories say the same, and that it is what is read and what is on disk."""
     checked = 0
     index = {one["uri"]: one for one in json.loads(body(call, "skill://index.json"))["skills"]}
     for entry in entries(call):

@@ -218,7 +218,7 @@ def test_many_ask_at_once_while_skills_come_and_go(root: Path) -> None:
                     provider.fingerprint(Uri.parse(uri))
                 except ResourceError:
                     pass
-                except BaseException as error:  # noqa: BLE001  (told by the test)
+                except BaseException as error:  # noqa: BLE001  (reported by the test)
                     failures.append(error)
                     return
 
@@ -289,7 +289,7 @@ def test_a_link_swapped_in_is_never_followed(root: Path, tmp_path: Path, swapped
         stop.set()
         swapper.join()
     assert answers
-    told = "\n".join(answers).lower()
-    assert "secret" not in told
-    assert str(tmp_path) not in told
-    assert sha256(b"secret").hexdigest() not in told
+    reported = "\n".join(answers).lower()
+    assert "secret" not in reported
+    assert str(tmp_path) not in reported
+    assert sha256(b"secret").hexdigest() not in reported

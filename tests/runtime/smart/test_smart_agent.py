@@ -51,7 +51,7 @@ class Desk:
         self.directory = directory / "work"
         self.directory.mkdir(exist_ok=True)
         self.home = directory / "home"
-        # The cards are the person's own: what strange ones may do is told in `test_smart_cards.py`.
+        # The cards are the person's own: what strange ones may do is in `test_smart_cards.py`.
         own_home(self.directory, self.home)
         self.environ = {
             "HOME": str(directory),

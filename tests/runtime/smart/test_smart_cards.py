@@ -295,7 +295,7 @@ async def test_a_card_is_not_replaced_silently(room: Room) -> None:
 
 @pytest.mark.spec("INTERNAL-26")
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({"name": "../up"}, "is not a name of a card"),
         ({"name": "/etc/x"}, "is not a name of a card"),
@@ -319,11 +319,11 @@ async def test_a_card_is_not_replaced_silently(room: Room) -> None:
     ],
 )
 async def test_a_card_that_is_wrong_is_not_written(
-    room: Room, arguments: dict[str, object], told: str
+    room: Room, arguments: dict[str, object], message: str
 ) -> None:
     result = await room.call("create_agent_card", **arguments)
     assert result.is_error
-    assert told in result.text
+    assert message in result.text
     assert room.cards() == []
 
 

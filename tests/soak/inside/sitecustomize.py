@@ -1,4 +1,4 @@
-"""What a served process of a soak tells of its own memory when it gets SIGUSR1.
+"""What a served process of a soak reports of its own memory when it gets SIGUSR1.
 
 Python runs this before the program, since the directory stands in `PYTHONPATH`. What a process
 holds from outside is also what its allocator keeps for later; from inside it is known to the block.
@@ -32,10 +32,10 @@ def _tell(number: int, frame: object) -> None:
     library = ctypes.CDLL(None)
     library.mallinfo2.restype = _Allocated
     allocated = library.mallinfo2()
-    told = {"blocks": sys.getallocatedblocks(), "bytes": allocated.uordblks + allocated.hblkhd}
+    reported = {"blocks": sys.getallocatedblocks(), "bytes": allocated.uordblks + allocated.hblkhd}
     place = Path(os.environ["SOAK_HEAP"])
     beside = place.with_suffix(".new")
-    beside.write_text(json.dumps(told), "utf-8")
+    beside.write_text(json.dumps(reported), "utf-8")
     beside.replace(place)
 
 

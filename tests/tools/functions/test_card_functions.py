@@ -73,7 +73,7 @@ def both_ways(made: Card, directory: Path) -> tuple[list[Diagnostic], list[Diagn
 
 
 def marked(found: Diagnostic) -> str:
-    """Give what a diagnostic's span covers."""
+    """Return what a diagnostic's span covers."""
     assert found.span is not None
     assert found.source_line is not None
     return found.source_line[found.span.start.column - 1 : found.span.end.column - 1]

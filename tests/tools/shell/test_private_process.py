@@ -94,7 +94,7 @@ def test_a_server_cannot_read_the_program_that_started_it() -> None:
 @pytest.mark.spec("TR-S1.2")
 def test_under_root_it_is_said_once(tmp_path: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("only root is told")
+        pytest.skip("only root is warned")
     calls = "\n".join(["***CALL_TOOL execute " + json.dumps({"command": "true"})] * 3)
     done = subprocess.run(
         [Path(sys.executable).with_name("fast-agent"), "go", "--model", "passthrough", "--shell",

@@ -337,10 +337,10 @@ async def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", [0, 1])
 async def test_the_last_lines_are_reported_now_and_then(tmp_path: Path, step: int) -> None:
-    told: list[tuple[float, str | None]] = []
+    reported: list[tuple[float, str | None]] = []
 
     def progress(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, message))
+        reported.append((done, message))
 
     context = ToolContext(
         agent_name="a", turn_id="t", call_id="c", correlation_id="r", progress=progress
@@ -350,11 +350,11 @@ async def test_the_last_lines_are_reported_now_and_then(tmp_path: Path, step: in
     command = r"for i in 1 2 3 4; do printf 'line %s\033[2J\n' $i; done"
     await tool.call(ToolCall("c", "execute", {"command": command}), context)
     if step:
-        assert 1 <= len(told) <= 4
+        assert 1 <= len(reported) <= 4
         shown = "\n".join(f"line {number}<U+001B>[2J" for number in range(1, 5))
-        assert told[-1] == (4, shown)
+        assert reported[-1] == (4, shown)
     else:
-        assert told == [], "no time has passed"
+        assert reported == [], "no time has passed"
 
 
 @pytest.mark.spec("CARD-6", "TOOL-6", "TR-S1.2")

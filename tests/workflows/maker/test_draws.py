@@ -93,7 +93,7 @@ def test_the_key_of_a_value_is_the_same_however_it_is_written(
     narrow = ballot.read(json.dumps(one, sort_keys=True, ensure_ascii=False))
     assert (wide.flag, narrow.flag) == (None, None)
     assert wide.key == narrow.key
-    # Python counts True as 1; JSON does not, which the text tells.
+    # Python counts True as 1; JSON does not, as the text shows.
     equal = one == other and _kinds(one) == _kinds(other)
     assert (ballot.read(json.dumps(other)).key == wide.key) is equal
 
@@ -103,7 +103,7 @@ def test_numbers_are_numbers() -> None:
 
 
 def _kinds(value: PlainJson) -> object:
-    """Give the types in a value, whole and decimal numbers being one."""
+    """Return the types in a value, whole and decimal numbers being one."""
     if isinstance(value, list):
         return [_kinds(item) for item in value]
     if isinstance(value, dict):

@@ -70,13 +70,13 @@ async def test_the_caller_sees_winner_votes_and_margin() -> None:
 async def test_votes_and_flags_are_events_in_the_order_of_the_draws() -> None:
     world = World({"judge": ["7", "8", "", "7", Fail("gone"), "7"]})
     result = await ask(world, voter(k=2))
-    assert world.told("vote") == [
+    assert world.facts_of("vote") == [
         {"draw": 1, "answer": "7", "votes": 1, "leads": True, "margin": 1, "k": 2},
         {"draw": 2, "answer": "8", "votes": 1, "leads": False, "margin": 0, "k": 2},
         {"draw": 4, "answer": "7", "votes": 2, "leads": True, "margin": 1, "k": 2},
         {"draw": 6, "answer": "7", "votes": 3, "leads": True, "margin": 2, "k": 2},
     ]
-    assert world.told("flag") == [
+    assert world.facts_of("flag") == [
         {"draw": 3, "reason": "empty"},
         {"draw": 5, "reason": "failed", "error": "gone"},
     ]
@@ -159,7 +159,7 @@ async def test_long_answers_are_thrown_away_and_drawn_again() -> None:
     result = await ask(world, voter(k=2, red_flag_max_length=5))
     assert result.workflow is not None
     assert (result.workflow["total_samples"], result.workflow["discarded_samples"]) == (3, 1)
-    assert world.told("flag") == [{"draw": 2, "reason": "too_long"}]
+    assert world.facts_of("flag") == [{"draw": 2, "reason": "too_long"}]
 
 
 @pytest.mark.anyio
@@ -210,7 +210,7 @@ async def test_a_limit_is_no_failed_draw() -> None:
     world = World({"judge": steps("a b a")})
     with pytest.raises(LimitError, match="`max_requests` of 3"):
         await ask(world, voter(k=3, max_samples=4, request_params=limits))
-    assert world.told("flag") == []
+    assert world.facts_of("flag") == []
 
 
 @pytest.mark.anyio
@@ -244,7 +244,7 @@ async def test_a_structured_answer_is_voted_on_and_not_repaired() -> None:
     assert result.structured == {"n": 7}
     assert all(seen.structured for seen in world.asked("judge"))
     assert [len(seen.messages) for seen in world.asked("judge")] == [1, 1, 1]
-    assert world.told("flag") == [{"draw": 1, "reason": "unparseable"}]
+    assert world.facts_of("flag") == [{"draw": 1, "reason": "unparseable"}]
     world.finish()
 
 
@@ -294,7 +294,7 @@ async def test_a_calibrator_measures_and_does_not_vote() -> None:
         calibration, used = await maker.calibrator(10).measure("how many?")
         assert calibration == Calibration(Estimate(8, 9), Estimate(9, 10))
         assert used.requests == 10
-        assert world.told("vote") == []
+        assert world.facts_of("vote") == []
         with pytest.raises(RunError, match="the right answer would be thrown away itself: it is e"):
             await maker.calibrator(10, right=" ").measure("how many?")
 

@@ -113,7 +113,7 @@ def test_a_modest_target_needs_one_vote() -> None:
 
 
 @pytest.mark.parametrize(
-    ("p", "steps", "target", "told"),
+    ("p", "steps", "target", "expected"),
     [
         (
             0.5,
@@ -138,10 +138,10 @@ def test_a_modest_target_needs_one_vote() -> None:
         (0.9, 10, 0.0, "no vote can aim at a success of 0"),
     ],
 )
-def test_what_no_vote_can_do(p: float, steps: int, target: float, told: str) -> None:
+def test_what_no_vote_can_do(p: float, steps: int, target: float, expected: str) -> None:
     with pytest.raises(RunError) as caught:
         smallest_k(p, steps, target)
-    assert caught.value.message == told
+    assert caught.value.message == expected
     assert caught.value.hint
 
 

@@ -73,7 +73,7 @@ class Worker:
 async def vote_in_order_of(
     worker: Worker, k: int, max_samples: int
 ) -> tuple[Verdict | None, list[tuple[int, str]]]:
-    """Give the verdict, None where the vote failed, and what was heard."""
+    """Return the verdict, None where the vote failed, and what was heard."""
     heard: list[tuple[int, str]] = []
     verdict: Verdict | None = None
 
