@@ -210,10 +210,10 @@ def answer_of(turn: TurnResult) -> tuple[Content, ...]:
     texts = [block.text for block in content if isinstance(block, TextContent)]
     if len(texts) == len(content):
         size = sum(map(len, texts))
-        if 0 < size <= MAX_ANSWER:
-            return content
-        if size == 0:
+        if not size:
             return (TextContent(EMPTY_ANSWER),)
+        if size <= MAX_ANSWER:
+            return content
     from fast_agent.mcp.content import bounded
 
     return bounded(content, MAX_ANSWER)
