@@ -81,6 +81,19 @@ async def test_tool_results_go_back_to_the_model_and_into_history(
     assert result.usage.total_tokens == 30
 
 
+async def test_a_tool_may_report_progress_without_a_listener(
+    make_agent: MakeAgent, script: Script, doing: Doing, asking: Asking
+) -> None:
+    async def work(call: ToolCall, context: ToolContext) -> str:
+        context.progress(1, 2, "half")
+        return "done"
+
+    model = script([asking(("c1", "look")), Message.assistant("seen")])
+    agent = make_agent(model, tools=[doing("look", work)])
+    await agent.generate("look")
+    assert [one.tool_results[0].text for one in agent.history if one.tool_results] == ["done"]
+
+
 @pytest.mark.spec("TURN-3")
 async def test_calls_of_one_response_run_at_the_same_time_and_answer_in_call_order(
     make_agent: MakeAgent, script: Script, doing: Doing, asking: Asking

@@ -221,6 +221,14 @@ def test_a_missing_instruction_has_a_fix(text: str, replacement: str, line: int)
     config(text[:at] + replacement + text[at:])
 
 
+@pytest.mark.parametrize("text", ["", "\n", "# only a comment\n"])
+def test_a_file_without_a_field_is_placed_at_its_first_line(text: str) -> None:
+    _, (found,) = check(text)
+    assert found.code == "FA105"
+    assert found.span is not None
+    assert found.span.start.line == 1
+
+
 def test_a_blank_instruction_is_a_missing_one() -> None:
     _, (found,) = check('agents: [a]\ninstruction: " "\n')
     assert code_and_text(found) == ("FA105", '" "')

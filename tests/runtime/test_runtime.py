@@ -110,6 +110,22 @@ def echo_settings(tmp_path: Path) -> Settings:
     return Settings(mcp=McpSettings(servers={"echo": server}))
 
 
+async def test_a_problem_of_closing_is_raised_unless_another_came_first(
+    new_runtime: NewRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stay_open(self: object) -> None:
+        raise RunError("it stays open")
+
+    monkeypatch.setattr(LlmAgent, "aclose", stay_open)
+    with pytest.raises(RunError, match="it stays open"):
+        async with new_runtime(agent()) as runtime:
+            runtime.agent("alice")
+    with pytest.raises(LookupError, match="the first"):
+        async with new_runtime(agent()) as runtime:
+            runtime.agent("alice")
+            raise LookupError("the first")
+
+
 async def test_the_default_agent_answers(new_runtime: NewRuntime) -> None:
     async with new_runtime(agent("alice"), agent("bob", default=True)) as runtime:
         assert runtime.default.name == "bob"

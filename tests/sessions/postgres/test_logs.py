@@ -18,14 +18,14 @@ import psycopg
 import pytest
 from psycopg import sql
 from tests.cut_network import Proxy
-from tests.patience import wait_until
+from tests.patience import PATIENCE, wait_until
 from tests.postgres_server import PASSWORD, PostgresServer, why_not
 from tests.sessions.live_world import live, world_of
 from tests.sessions.session_world import plain_turn, texts, tool_turn, write
 
 from fast_agent.errors import ConfigError, RunError, SessionError
 from fast_agent.messages.history import check_validity
-from fast_agent.sessions.postgres.database import STEPS, Line
+from fast_agent.sessions.postgres.database import LOCK, STEPS, Line
 from fast_agent.sessions.postgres.logs import PostgresLogs
 from fast_agent.sessions.store import SessionStore
 from fast_agent.trust.found_set import Provenance
@@ -411,6 +411,18 @@ def test_two_processes_may_create_the_tables_at_once(server: PostgresServer) -> 
             SessionStore(server.url).list()
     finally:
         _sql(server, f"UPDATE fast_agent_meta SET version = {len(STEPS)}")
+
+
+def test_tables_that_are_current_are_used_while_another_process_upgrades(
+    server: PostgresServer, store: SessionStore
+) -> None:
+    store.list()
+    with psycopg.connect(server.url) as other:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        reader = Thread(target=SessionStore(server.url).list, daemon=True)
+        reader.start()
+        reader.join(PATIENCE)
+        assert not reader.is_alive()
 
 
 @pytest.mark.spec("SESSION-26")
