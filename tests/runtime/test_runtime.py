@@ -117,13 +117,17 @@ async def test_a_problem_of_closing_is_raised_unless_another_came_first(
         raise RunError("it stays open")
 
     monkeypatch.setattr(LlmAgent, "aclose", stay_open)
+
+    async def use(problem: Exception | None) -> None:
+        async with new_runtime(agent()) as runtime:
+            runtime.agent("alice")
+            if problem is not None:
+                raise problem
+
     with pytest.raises(RunError, match="it stays open"):
-        async with new_runtime(agent()) as runtime:
-            runtime.agent("alice")
+        await use(None)
     with pytest.raises(LookupError, match="the first"):
-        async with new_runtime(agent()) as runtime:
-            runtime.agent("alice")
-            raise LookupError("the first")
+        await use(LookupError("the first"))
 
 
 async def test_the_default_agent_answers(new_runtime: NewRuntime) -> None:
