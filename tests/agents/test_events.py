@@ -45,6 +45,21 @@ from fast_agent.agents.events import workflow_line
             "draw 4 is thrown away: too long",
         ),
         ("flag", {"draw": 5, "error": "no key"}, "draw 5 is thrown away: no key"),
+        (
+            "vote",
+            {"draw": 1, "answer": "7", "votes": 1, "margin": 0, "leads": False},
+            "draw 1 says `7`, which has 1 vote; no answer is ahead",
+        ),
+        (
+            "vote",
+            {"draw": 3, "answer": "7", "votes": 2, "margin": 1, "leads": True},
+            "draw 3 says `7`, which has 2 votes and is 1 ahead",
+        ),
+        (
+            "vote",
+            {"draw": 4, "answer": "8", "votes": 1, "margin": 1, "leads": False},
+            "draw 4 says `8`, which has 1 vote; another is ahead",
+        ),
         ("else", {"answer": "7", "votes": 2}, "else: answer 7, votes 2"),
     ],
 )

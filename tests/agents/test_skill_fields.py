@@ -32,16 +32,16 @@ def _run(tmp_path: Path) -> Callable[..., Runtime]:
         folder.mkdir(parents=True)
         head = "\n".join(("name: maker", "description: Makes.", *fields))
         (folder / "SKILL.md").write_text(f"---\n{head}\n---\nMake $ARGUMENTS.\n")
-        (tmp_path / "quick.yaml").write_text("steps: [{text: from quick}]\n")
+        (tmp_path / "work").mkdir()
+        (tmp_path / "work/quick.yaml").write_text("steps: [{text: from quick}]\n")
         config = AgentConfig(name="alice", instruction="Be brief.", model="passthrough")
-        quick = f"scripted?file={tmp_path / 'quick.yaml'}"
         options = RuntimeOptions(
             workspace=tmp_path / "work",
             environ={"HOME": str(tmp_path / "home")},
             listener=None if heard is None else heard.append,
             max_depth=max_depth,
         )
-        settings = Settings(model_aliases={"quick": quick})
+        settings = Settings(model_aliases={"quick": "scripted?file=quick.yaml"})
         return Runtime(LoadSet.of([Card(config, "alice.md")]), settings, options)
 
     return make

@@ -15,6 +15,7 @@ from tests.patience import pass_seconds
 from fast_agent import FastAgent
 from fast_agent.agents.events import ChildFinished, ChildStarted
 from fast_agent.agents.live_agent import LlmAgent
+from fast_agent.agents.runtime_options import MAX_DEPTH
 from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.mcp.server import from_url
 from fast_agent.prompt.instruction import internal_index, resources_block
@@ -241,16 +242,17 @@ async def test_the_limits_of_the_caller_hold_for_the_card(tmp_path: Path) -> Non
 
 
 @pytest.mark.spec("INTERNAL-24")
-async def test_smart_agents_nest_only_so_deep(desk: Desk) -> None:
-    desk.write("nest.md", "---\ntype: smart\nmodel: passthrough\n---\nDo as you are told.")
+@pytest.mark.parametrize("calls", [MAX_DEPTH, MAX_DEPTH + 1])
+async def test_smart_agents_nest_only_so_deep(desk: Desk, calls: int) -> None:
+    desk.write("nest.md", "---\ntype: smart\nmodel: passthrough\n---\nRepeat.")
     message = "bottom"
-    for _ in range(12):
+    for _ in range(calls):
         call = json.dumps({"agent_card_path": "nest.md", "message": message})
         message = f"***CALL_TOOL smart {call}"
     arguments = json.loads(message.removeprefix("***CALL_TOOL smart "))
     result = await desk.call("smart", **arguments)
-    assert "deep at most" in result.text
-    assert "bottom" not in result.text
+    assert (f"{MAX_DEPTH} deep at most" in result.text) is (calls > MAX_DEPTH)
+    assert ("bottom" in result.text) is (calls <= MAX_DEPTH)
 
 
 @pytest.mark.spec("INTERNAL-23")
