@@ -64,13 +64,13 @@ class Report:
     def add(self, title: str, trials: Iterable[Callable[[], Outcome]]) -> None:
         """Try things, and print how each went.
 
-        Some scenarios wait for less than a second; what fails beside others is tried again alone.
+        Some scenarios wait for less than a second; what fails next to others is tried again alone.
         """
         print(title)
         trials = list(trials)
         again: list[Callable[[], Outcome]] = []
         for trial, outcome in zip(trials, self._workers.map(_try, trials), strict=True):
-            if outcome.failed:
+            if outcome is None or outcome.failed:
                 again.append(trial)
             else:
                 self._tell(outcome)
@@ -86,8 +86,12 @@ class Report:
         self.failed += bool(outcome.failed)
 
 
-def _try(trial: Callable[[], Outcome]) -> Outcome:
-    return trial()
+def _try(trial: Callable[[], Outcome]) -> Outcome | None:
+    """Try one thing; return None where a program or a file failed it."""
+    try:
+        return trial()
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def main() -> int:
