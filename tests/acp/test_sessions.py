@@ -9,8 +9,10 @@ import anyio
 import pytest
 from acp import RequestError
 from tests.acp.editor_world import PROGRAM, Editor, connected, started, work, write_card
+from tests.patience import until
 
 from fast_agent.acp import server
+from fast_agent.models.providers import provider
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
@@ -50,6 +52,16 @@ async def test_a_session_is_loaded_with_everything_said_in_it(tmp_path: Path) ->
         "again",
         "again",
     ]
+
+
+async def test_what_the_first_prompt_needs_is_imported_once_a_session_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(provider, "warm", imported.append)
+    async with connected(tmp_path, model="generic.m") as there:
+        await there.open()
+        await until(lambda: imported == ["generic"])
 
 
 @pytest.mark.spec("ACP-13")

@@ -191,6 +191,10 @@ class LiveSession:
         """Whether a prompt is being answered."""
         return self._turn is not None
 
+    def import_model(self) -> None:
+        """Import what the first request of its agent needs; see `ConversationController`."""
+        self._controller.import_model()
+
     def announce(self) -> None:
         """Send the client the list of commands."""
         listed: list[JsonValue] = []

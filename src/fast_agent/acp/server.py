@@ -381,8 +381,12 @@ class AcpServer:
 
 
 async def _announce(session: LiveSession) -> None:
-    """Announce the commands, after the answer that names the session."""
+    """Announce the commands, after the answer that names the session.
+
+    While its user writes, what the first prompt needs is imported.
+    """
     session.announce()
+    await run_sync(session.import_model, abandon_on_cancel=True)
 
 
 def _tell_of_reload(session: LiveSession, done: Reload) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from logging import getLogger
 from typing import TYPE_CHECKING, NoReturn
 
 from fast_agent.agents.live_agent import LlmAgent
-from fast_agent.errors import RunError
+from fast_agent.errors import FastAgentError, RunError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -179,6 +180,16 @@ class ConversationController:
         if name in self.waiting and name not in self.app:
             self.program.admission.require(name)
         return self.app.agent(name, self.conversation)
+
+    def import_model(self) -> None:
+        """Import what the first request of the current agent needs, which takes a second or two."""
+        from fast_agent.models.providers.provider import warm
+        from fast_agent.models.spec import parse_models
+
+        settings = self.program.settings
+        with suppress(FastAgentError, KeyError):  # the first request says what is wrong
+            model = self.app.runtime.model_of(self.agent).text
+            warm(parse_models(model, settings.model_aliases, settings.endpoints)[0].provider)
 
     def require_llm_agent(self) -> LlmAgent:
         """Return the current agent, if it asks a model itself.

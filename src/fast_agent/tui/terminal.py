@@ -272,19 +272,9 @@ def _open_desk(
         console.new_session = partial(
             _new_session, store, controller.workspace, console.file_history
         )
-    console.model_import.work = partial(_warm_model, controller)
+    console.model_import.work = controller.import_model
     console.open(controller, console_commands(console))
     return controller
-
-
-def _warm_model(controller: ConversationController) -> None:
-    from fast_agent.models.providers.provider import warm
-    from fast_agent.models.spec import parse_models
-
-    settings = controller.program.settings
-    with suppress(FastAgentError, KeyError):
-        model = controller.app.runtime.model_of(controller.agent).text
-        warm(parse_models(model, settings.model_aliases, settings.endpoints)[0].provider)
 
 
 async def _new_session(store: SessionStore, directory: Path, file_history: FileHistory) -> Session:
