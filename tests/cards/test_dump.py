@@ -264,6 +264,11 @@ def test_variables_stay_as_they_are_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("DUMP-3")
+def test_what_changed_since_a_card_was_read_is_dumped() -> None:
+    config = AgentConfig(name="a", instruction="x", agents=("b", "c"))
+    assert "agents: [b, c]\n" in dump_card(config, written={"name": "a", "agents": ["b"]})
+
+
 def test_paths_lead_to_the_same_files(tmp_path: Path) -> None:
     cards = tmp_path / "cards"
     cards.mkdir()
