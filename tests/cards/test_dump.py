@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fast_agent.cards.agent_config import CardType
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonObject, JsonValue
 
 CardObject: TypeAlias = "dict[str, JsonValue]"
 CardObjects: TypeAlias = "Callable[[CardType], st.SearchStrategy[CardObject]]"
@@ -267,6 +267,8 @@ def test_variables_stay_as_they_are_written(tmp_path: Path) -> None:
 def test_what_changed_since_a_card_was_read_is_dumped() -> None:
     config = AgentConfig(name="a", instruction="x", agents=("b", "c"))
     assert "agents: [b, c]\n" in dump_card(config, written={"name": "a", "agents": ["b"]})
+    written: JsonObject = {"name": "a", "agents": ["${KID}"]}
+    assert 'agents:\n  - "${KID}"\n  - c\n' in dump_card(config, written=written)
 
 
 def test_paths_lead_to_the_same_files(tmp_path: Path) -> None:

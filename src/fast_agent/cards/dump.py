@@ -287,6 +287,11 @@ def field_values(
         try:
             if raw is not None and _has_variable(raw):
                 value = _spelled(field.kind, raw)
+                if isinstance(value, list) and isinstance(held, tuple):
+                    # What was attached since stands behind what is written.
+                    value += map(
+                        _escaped, map(_plain, cast("Sequence[object]", held[len(value) :]))
+                    )
             else:
                 value = _escaped(_plain(held))
             values[field.name] = moved.rewrite(field, value)
