@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pytest
 
 from fast_agent.agents.budget import Meter
+from fast_agent.agents.delegation.child_history import StepSource
 from fast_agent.agents.events import Origin
 from fast_agent.agents.history.transcript import Transcript
 from fast_agent.agents.step_tools import call_agent_in_step, call_in_step
@@ -14,9 +15,10 @@ from fast_agent.agents.tool_calls import ChildCallBatch, TurnCallContext
 from fast_agent.agents.turn_context import TOP
 from fast_agent.errors import ToolError
 from fast_agent.messages.history import text_of_result
-from fast_agent.messages.message import TextContent, ToolCall, ToolResult
+from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
 from fast_agent.models.model import ToolSpec, Usage
-from fast_agent.steps.steps import NullSteps, Place
+from fast_agent.steps.parts import Parts, StepRedactor
+from fast_agent.steps.steps import NullSteps, Place, entered
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.tool import ToolContext
 
@@ -39,7 +41,15 @@ class KeptSteps(NullSteps):
 
     def __init__(self) -> None:
         self.kept: dict[str, JsonValue] = {}
+        self.pieces: dict[str, JsonValue] = {}
         self.asked: list[Step] = []
+
+    @property
+    def parts(self) -> Parts:
+        return Parts(StepRedactor(), self.pieces.__setitem__)
+
+    def part(self, digest: str) -> JsonValue:
+        return self.pieces[digest]
 
     async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
         self.asked.append(step)
@@ -84,6 +94,21 @@ async def test_a_tool_that_answered_is_not_called_again() -> None:
     assert (step.kind, step.name, step.agent) == ("tool", "call-1", "ann")
     assert step.asked == {"tool": "look", "arguments": {"at": "this"}}
     assert (step.repeatable, step.is_local, step.asks_in_steps) == (False, True, False)
+
+
+async def test_history_files_are_read_once_in_all_lives_of_a_run() -> None:
+    steps, reads = KeptSteps(), list[str]()
+
+    async def read(child_calls: ChildCallBatch) -> list[Message]:
+        del child_calls
+        reads.append("history.md")
+        return [Message.user("who?"), Message.assistant("kid")]
+
+    for _ in range(2):
+        with entered(Place(steps, "")):
+            found = await StepSource("kid", read)(ChildCallBatch(Transcript(), print))
+        assert [one.text for one in found] == ["who?", "kid"]
+    assert reads == ["history.md"]
 
 
 async def test_what_a_call_charged_is_charged_again_without_the_call() -> None:
