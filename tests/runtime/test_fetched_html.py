@@ -17,6 +17,7 @@ BASE = "https://example.org/docs/"
         ('<a href="javascript:alert(1)">bad</a>', "bad"),
         ("<ul><li>one<li>two<ol><li>a</ol></ul>", "- one\n- two\n  1. a"),
         ("<ol><li>a<li>b<li>c</ol><ol><li>d</ol>", "1. a\n2. b\n3. c\n\n1. d"),
+        ("<ul><li>a<ul><li>b</ul><li>c</ul>x", "- a\n  - b\n- c\n\nx"),
         ("<table><tr><td>1</tr></table>", "| 1 |"),
         ("<table><tr><td>1</td>x<td>2</td></tr></table>", "x\n\n| 1 | 2 |"),
         (
