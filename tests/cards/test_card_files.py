@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from fast_agent.cards.card_files import (
+    MAX_SEARCHED,
     is_configuration,
     is_markdown,
     is_skill,
     is_test_file,
+    other_entries,
     stem,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -71,3 +78,15 @@ def test_tests_of_a_card(name: str, wanted: bool) -> None:
 )
 def test_the_name_of_a_card_without_one(name: str, wanted: str) -> None:
     assert stem(name) == wanted
+
+
+def test_the_search_for_cards_below_a_directory_is_bounded(tmp_path: Path) -> None:
+    below = tmp_path / "z"
+    below.mkdir()
+    (below / "a.md").write_text("---\ntype: agent\n---\nHelp.\n")
+    for number in range(MAX_SEARCHED - 2):
+        (tmp_path / f"{number}.txt").touch()
+    (found,) = other_entries(str(tmp_path), "here").directories
+    assert found.path == "here/z"
+    (tmp_path / "one-more.txt").touch()
+    assert other_entries(str(tmp_path), "here").directories == ()
