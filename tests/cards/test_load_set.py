@@ -424,8 +424,9 @@ def test_the_note_on_the_default_agent_names_those_it_was_chosen_over(tmp_path: 
 @pytest.mark.parametrize("change", ["default: true\n", "tool_only: true\n", "agents: [b]\n", ""])
 def test_a_set_that_follows_another_equals_a_fresh_one(tmp_path: Path, change: str) -> None:
     files = {"a.yaml": agent("a", "agents: [c]\n"), "b.yaml": agent("b"), "c.yaml": agent("c")}
-    before = LoadSet.of(load(tmp_path, files))
-    cards = load(tmp_path, {**files, "a.yaml": agent("a", change), "c.yaml": agent("c", change)})
-    after = before.after(cards)
+    old = load(tmp_path, files)
+    new = load(tmp_path, {**files, "a.yaml": agent("a", change), "c.yaml": agent("c", change)})
+    cards = (new[0], old[1], new[2])
+    after = LoadSet.of(old).after(cards)
     fresh = LoadSet.of(cards)
     assert (after, after.callers) == (fresh, fresh.callers)
