@@ -62,6 +62,9 @@ async def test_what_the_first_prompt_needs_is_imported_once_a_session_is_open(
     async with connected(tmp_path, model="generic.m") as there:
         await there.open()
         await until(lambda: imported == ["generic"])
+    async with connected(tmp_path, model="passthrough") as there:
+        await there.prompt((await there.open()).session_id, "hello")
+    assert imported == ["generic"]
 
 
 @pytest.mark.spec("ACP-13")

@@ -248,6 +248,13 @@ def test_an_editor_that_loads_a_session_sees_a_killed_turn_and_continues_it(
             assert (client.cwd / "effects").read_text() == "work\n"
 
 
+def test_a_client_that_leaves_at_once_waits_for_no_import(tmp_path: Path) -> None:
+    with RawClient(tmp_path, "--model", "generic.m") as client:
+        client.initialize()
+        client.open()
+        assert client.end() == (0, "")
+
+
 @pytest.mark.spec("ACP-23")
 def test_standard_output_carries_messages_only(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(

@@ -123,10 +123,10 @@ def test_sampling_is_shown_like_a_permission(project: Path, key: str, answer: st
         terminal.wait_for(READY)
         terminal.line("go")
         terminal.wait_for_screen("asks for an answer of a model")
+        terminal.wait_for_screen("answer with 1-3")  # the last row of the question
         shown = "\n".join(terminal.display)
         assert "most tokens: 77" in shown
         assert "system: Be brief." in shown
         assert "user: which<U+001B>[2J way?" in shown
-        terminal.wait_for_screen("answer with 1-3")
         terminal.send(key)
         terminal.wait_for(answer, "the end")

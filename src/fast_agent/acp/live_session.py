@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
+from anyio.to_thread import run_sync
 
 from fast_agent.acp.params import (
     INVALID_PARAMS,
@@ -168,6 +169,7 @@ class LiveSession:
         self._again = again
         self.used = self._titled = used
         self._commands = offered_commands()
+        self._imported: anyio.Event | None = None
         self._notes: list[str] = []
         self._turn: anyio.CancelScope | None = None
         self._idle: anyio.Event | None = None
@@ -191,9 +193,15 @@ class LiveSession:
         """Whether a prompt is being answered."""
         return self._turn is not None
 
-    def import_model(self) -> None:
-        """Import what the first request of its agent needs; see `ConversationController`."""
-        self._controller.import_model()
+    async def import_model(self) -> None:
+        """Import what the first request of its agent needs, in a thread."""
+        if self._controller.provider is None:
+            return
+        self._imported = anyio.Event()
+        try:
+            await run_sync(self._controller.import_model, abandon_on_cancel=True)
+        finally:
+            self._imported.set()
 
     def announce(self) -> None:
         """Send the client the list of commands."""
@@ -371,6 +379,8 @@ class LiveSession:
         if self._agree is not None:
             await self._agree()
         self.used = True
+        if self._imported is not None:
+            await self._imported.wait()  # a turn imports as well; see `warm`
         result = await controller.instance(name).generate(message, skill=skill)
         if agent is None:
             self._go_on(name)

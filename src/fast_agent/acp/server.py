@@ -386,7 +386,7 @@ async def _announce(session: LiveSession) -> None:
     While its user writes, what the first prompt needs is imported.
     """
     session.announce()
-    await run_sync(session.import_model, abandon_on_cancel=True)
+    await session.import_model()
 
 
 def _tell_of_reload(session: LiveSession, done: Reload) -> None:

@@ -162,12 +162,15 @@ def end_start() -> None:
 
 
 def _leave(status: int) -> None:
-    """End the process at once if threads of Temporal's library could crash its ordinary end.
+    """End the process at once if threads could crash its ordinary end, or hold it up.
 
-    They take the interpreter's lock while it is torn down, and end about one command in a hundred
-    with a segmentation fault after everything was done.
+    Those of Temporal's library take the interpreter's lock while it is torn down, and end about one
+    command in a hundred with a segmentation fault after everything was done. An import that a user
+    does not wait for any more takes seconds.
     """
-    if "temporalio.bridge.temporal_sdk_bridge" in sys.modules:
+    provider = sys.modules.get("fast_agent.models.providers.provider")
+    is_importing = provider is not None and provider.is_importing()
+    if is_importing or "temporalio.bridge.temporal_sdk_bridge" in sys.modules:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):  # closed, broken or missing
                 stream.flush()

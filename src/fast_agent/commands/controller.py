@@ -12,6 +12,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING, NoReturn
 
 from fast_agent.agents.live_agent import LlmAgent
+from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import FastAgentError, RunError
 
 if TYPE_CHECKING:
@@ -181,15 +182,25 @@ class ConversationController:
             self.program.admission.require(name)
         return self.app.agent(name, self.conversation)
 
-    def import_model(self) -> None:
-        """Import what the first request of the current agent needs, which takes a second or two."""
-        from fast_agent.models.providers.provider import warm
+    @property
+    def provider(self) -> str | None:
+        """The provider that the current agent's model is of; None for an offline or unknown one."""
         from fast_agent.models.spec import parse_models
 
         settings = self.program.settings
         with suppress(FastAgentError, KeyError):  # the first request says what is wrong
             model = self.app.runtime.model_of(self.agent).text
-            warm(parse_models(model, settings.model_aliases, settings.endpoints)[0].provider)
+            name = parse_models(model, settings.model_aliases, settings.endpoints)[0].provider
+            return name if name in PROVIDERS else None
+        return None
+
+    def import_model(self) -> None:
+        """Import what the first request of the current agent needs, which takes a second or two."""
+        provider = self.provider
+        if provider is not None:
+            from fast_agent.models.providers.provider import warm
+
+            warm(provider)
 
     def require_llm_agent(self) -> LlmAgent:
         """Return the current agent, if it asks a model itself.

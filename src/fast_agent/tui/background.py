@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logging import getLogger
+from operator import call
 from typing import TYPE_CHECKING
 
 import anyio
@@ -59,32 +60,23 @@ class ModelImport:
     """Imports what the model needs in a worker thread, once the user starts to type.
 
     Attributes:
-        work: The import; None where there is none, or it has begun.
+        work: The import, which waits where another thread does it; None where it is done.
         through: Runs it; may keep the garbage collector away from it.
     """
 
     def __init__(self) -> None:
         self.work: Callable[[], None] | None = None
-        self.through: Callable[[Callable[[], None]], None] = _call
-        self._done: anyio.Event | None = None
+        self.through: Callable[[Callable[[], None]], object] = call
+        self._has_begun = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it can begin and has not."""
+        return self.work is not None and not self._has_begun
 
     async def run(self) -> None:
-        """Import; wait if another task does so already.
-
-        Without the wait, the loop would import the same packages from another end. Python breaks
-        the deadlock of two such threads by handing out parts of modules, and the import fails as
-        if a package were missing.
-        """
-        work, self.work = self.work, None
-        if work is not None:
-            self._done = anyio.Event()
-            try:
-                await run_sync(self.through, work)
-            finally:
-                self._done.set()
-        elif self._done is not None:
-            await self._done.wait()
-
-
-def _call(work: Callable[[], None]) -> None:
-    work()
+        """Import, unless that is done."""
+        self._has_begun = True
+        if self.work is not None:
+            await run_sync(self.through, self.work)
+            self.work = None

@@ -638,7 +638,7 @@ class Console:
 
     def redraw(self) -> None:
         """Draw the live area."""
-        if self.model_import.work is not None and not self.editor.is_empty:
+        if self.model_import.is_due and not self.editor.is_empty:
             self.start(self.model_import.run)
         question = self.questions.current
         if question is not self._announced:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,6 +35,7 @@ from fast_agent.models.model import (
     ToolSpec,
     Usage,
 )
+from fast_agent.models.providers import provider
 from fast_agent.models.providers.provider import RetryPolicy
 
 if TYPE_CHECKING:
@@ -288,7 +290,6 @@ async def test_one_loop_is_not_held_up_by_the_import(start_wire: StartWire) -> N
     """The first request makes its link in another thread."""
     asked = ask_of(start_wire, Wired.answer(content="hi"))
     loop_thread = threading.get_ident()
-    from fast_agent.models.providers import provider
 
     made_in: list[int] = []
     made = provider._link
@@ -303,6 +304,26 @@ async def test_one_loop_is_not_held_up_by_the_import(start_wire: StartWire) -> N
     await asked.model.aclose()
     assert made_in
     assert made_in[0] != loop_thread
+
+
+def test_a_provider_is_imported_once_and_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[bool] = []
+
+    def connect(endpoint: Endpoint) -> None:
+        del endpoint
+        running.append(provider.is_importing())
+        time.sleep(0.05)  # so that the others come while it runs
+
+    monkeypatch.setattr(provider, "connect", connect)
+    monkeypatch.setattr(provider, "_warm", set[str]())
+    threads = [threading.Thread(target=provider.warm, args=("openai",)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    provider.warm("passthrough")
+    assert running == [True]
+    assert not provider.is_importing()
 
 
 jitters = st.floats(0, 1)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, Final
 
 import anyio
 
@@ -34,7 +35,15 @@ if TYPE_CHECKING:
     from fast_agent.models.providers.link import ProviderLink
 
 
-__all__ = ["Endpoint", "ProviderModel", "RetryPolicy", "warm"]
+__all__ = ["Endpoint", "ProviderModel", "RetryPolicy", "is_importing", "warm"]
+
+_IMPORTING: Final = Lock()
+"""Held while packages of providers are imported.
+
+Two threads that import the same packages from different ends would wait for each other. Python
+breaks that by handing out parts of modules, and the import fails as if a package were missing.
+"""
+_warm: Final = set[str]()
 
 
 class ProviderModel:
@@ -178,21 +187,28 @@ def _wait(
 
 
 def _link(endpoint: Endpoint, stated: StatedFacts) -> ProviderLink:
-    try:
-        from fast_agent.models.providers.link import ProviderLink
-    except ImportError as error:
-        raise ModelError(
-            "models of providers need packages that are not installed",
-            hint=f"install them with `pip install 'fast-agent[{endpoint.provider}]'`",
-        ) from error
-    return ProviderLink(endpoint, facts_of(endpoint, stated))
+    with _IMPORTING:
+        try:
+            from fast_agent.models.providers.link import ProviderLink
+        except ImportError as error:
+            raise ModelError(
+                "models of providers need packages that are not installed",
+                hint=f"install them with `pip install 'fast-agent[{endpoint.provider}]'`",
+            ) from error
+        return ProviderLink(endpoint, facts_of(endpoint, stated))
+
+
+def is_importing() -> bool:
+    """Return whether a thread imports packages of a provider now."""
+    return _IMPORTING.locked()
 
 
 def warm(provider: str) -> None:
-    """Import and build what the first request to a provider needs, without a connection.
+    """Import and build what the first request to a provider needs, once and without a connection.
 
-    The library builds its validators and its table of prices when they are first used, which would
-    hold up the event loop for a tenth of a second each in the middle of an answer.
+    To be called in a thread, before anything else is imported for a turn. The library builds its
+    validators and its table of prices when they are first used, which would hold up the event loop
+    for a tenth of a second each in the middle of an answer.
 
     Args:
         provider: Its name; for others, such as `passthrough`, nothing is done.
@@ -201,16 +217,20 @@ def warm(provider: str) -> None:
         return
     address = "http://127.0.0.1/v1"
     endpoint = Endpoint(provider=provider, model="none", api_key="none", base_url=address)
-    with suppress(ImportError, ModelError):  # the first request says what is missing
-        connect(endpoint)
-    with suppress(ImportError):
-        from pydantic_ai.messages import ModelMessagesTypeAdapter
+    with _IMPORTING:
+        if provider in _warm:
+            return
+        with suppress(ImportError, ModelError):  # the first request says what is missing
+            connect(endpoint)
+        with suppress(ImportError):
+            from pydantic_ai.messages import ModelMessagesTypeAdapter
 
-        from fast_agent.models.providers.link import ProviderLink
+            from fast_agent.models.providers.link import ProviderLink
 
-        ModelMessagesTypeAdapter.dump_python([], mode="json")
-        facts_of(endpoint)
-        del ProviderLink  # imported for the modules it brings
+            ModelMessagesTypeAdapter.dump_python([], mode="json")
+            facts_of(endpoint)
+            del ProviderLink  # imported for the modules it brings
+        _warm.add(provider)
 
 
 @frozen(kw_only=True)
