@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.rpc.message import (
+    CANCELLED,
+    IN_USE,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
     MAX_DEPTH,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
     InvalidMessageError,
     Message,
     Notification,
@@ -189,3 +196,9 @@ def problem_of(data: bytes) -> InvalidMessageError | None:
     except InvalidMessageError as problem:
         return problem
     return None
+
+
+def test_codes_of_errors_are_those_that_clients_know() -> None:
+    assert (PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND) == (-32700, -32600, -32601)
+    assert (INVALID_PARAMS, INTERNAL_ERROR) == (-32602, -32603)
+    assert (CANCELLED, IN_USE) == (-32800, -32009)

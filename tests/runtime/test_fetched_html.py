@@ -32,6 +32,13 @@ BASE = "https://example.org/docs/"
         ("<title>T &amp; U</title><p>x", "# T & U\n\nx"),
         ("<p>a &lt;b&gt;", "a <b>"),
         ("<p>a<hr><p>b", "a\n\n---\n\nb"),
+        ("x<blockquote><p>a</p><p>b</p></blockquote>c", "x\n\n> a\n\n> b\n\nc"),
+        (
+            "<blockquote>a<blockquote>b</blockquote>c</blockquote></blockquote>d",
+            "> a\n\n> > b\n\n> c\n\nd",
+        ),
+        ("<blockquote></blockquote><p>&gt; a", "> a"),
+        ("<ul><li><div><p>a</div><li>b</ul>", "- a\n- b"),
         ("a<section>b</section>c", "a\n\nb\n\nc"),
     ],
 )

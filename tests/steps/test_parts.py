@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.steps.parts import StepRedactor, is_same_question
+from fast_agent.messages.json_message import message_from_wire
+from fast_agent.messages.message import Message
+from fast_agent.steps.parts import Parts, StepRedactor, is_same_question, messages_of
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonValue
@@ -87,3 +89,19 @@ def test_a_mapping_that_is_no_dictionary_is_written() -> None:
         {"arguments": {"a": 1}},
         '{"arguments":{"a":1}}',
     )
+
+
+def test_a_conversation_is_named_by_its_messages_and_grows_by_one_piece() -> None:
+    kept: dict[str, JsonValue] = {}
+    parts = Parts(StepRedactor(), kept.__setitem__)
+    talk = [Message.user("one"), Message.assistant("two"), Message.user("three")]
+    first = parts.digest_of_conversation(talk[:2])
+    pieces = len(kept)
+    whole = parts.digest_of_conversation(talk)
+    assert len(kept) == pieces + 2  # the message, and what joins it to those before
+    assert parts.digest_of_conversation(talk) == whole != first
+    names = messages_of(whole, kept)
+    assert names == [parts.digest_of_message(one) for one in talk]
+    assert [message_from_wire(kept[name]).text for name in names] == ["one", "two", "three"]
+    del kept[first]
+    assert messages_of(whole, kept) == [first, names[-1]]

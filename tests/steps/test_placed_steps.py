@@ -9,7 +9,7 @@ import pytest
 
 from fast_agent.messages.message import Message
 from fast_agent.steps.parts import StepRedactor
-from fast_agent.steps.steps import Key, PlacedSteps
+from fast_agent.steps.steps import Key, PlacedSteps, here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +67,23 @@ def test_ids_of_turns_are_made_of_the_run_and_their_places() -> None:
     assert all(one.startswith("turn-") for one in first)
     assert ids_of(Lives({}, "run-1")) == first
     assert not {*ids_of(Lives({}, "run-2"))} & {*first}
+
+
+def test_a_member_of_a_workflow_is_not_at_the_place_of_a_call() -> None:
+    steps = Lives({}, "run-1")
+    made = steps.new_id(lambda: "fresh")
+    with steps.turn("ann", Message.user("hi"), made):
+        assert "@" not in here().path
+    with steps.turn("ann", Message.user("hi"), "call-1"):
+        assert "@call-1" in here().path
+
+
+def test_what_is_silent_stays_silent_outside_of_its_turn() -> None:
+    places = Lives({}).places
+    with places.silence(), places.outside():
+        assert here().silent
+    with places.outside():
+        assert not here().silent
 
 
 def test_ids_of_turns_are_noted_where_a_run_has_no_id() -> None:

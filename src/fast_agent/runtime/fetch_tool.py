@@ -77,6 +77,7 @@ class _Reader(HTMLParser):
         self._in_title = False
         self._lists: list[int | None] = []
         self._quotes = 0
+        self._begun = -1
         self._in_pre = False
         self._links: list[tuple[str, int]] = []
         self._rows: list[list[str]] = []
@@ -198,9 +199,12 @@ class _Reader(HTMLParser):
         if self._cell is not None:
             self._out.append(" ")  # a table's row is one line
             return
+        if self._begun == len(self._out):
+            self._out.pop()  # a block without words
         if not (self._out and self._lists and self._out[-1].endswith((". ", "- "))):
             self._break(1 if self._lists else 2)
         self._out.append("> " * self._quotes + start)
+        self._begun = -1 if start else len(self._out)
 
     def _break(self, count: int) -> None:
         """End the line, with as many line ends as asked for."""

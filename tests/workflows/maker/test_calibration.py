@@ -148,3 +148,9 @@ async def test_nothing_can_be_measured_without_an_answer_that_votes() -> None:
 @pytest.mark.parametrize(("steps", "samples"), [(1, 20), (50, 50), (10**6, 100)])
 def test_how_many_answers_are_usual(steps: int, samples: int) -> None:
     assert usual_samples(steps) == samples
+
+
+def test_two_samples_are_combined_share_by_share() -> None:
+    first = Calibration(Estimate(1, 2), Estimate(2, 4))
+    second = Calibration(Estimate(3, 5), Estimate(5, 9))
+    assert first + second == Calibration(Estimate(4, 7), Estimate(7, 13))
