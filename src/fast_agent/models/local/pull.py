@@ -367,13 +367,11 @@ def _keep(
     done, head = 0, b""
     try:
         with _part(target, wanted if continued else None) as file:
-            for is_new, block in _both(file, blocks):
+            for block in _continued(file, blocks):
                 if len(head) < len(MAGIC):
                     head = (head + block)[: len(MAGIC)]
                     if not MAGIC.startswith(head):
                         raise _not_weights(target)
-                if is_new:
-                    file.write(block)
                 digest.update(block)
                 done += len(block)
                 report(done)
@@ -398,15 +396,14 @@ def _keep(
     return _pulled(target, found, already=False)
 
 
-def _both(
-    file: IO[bytes], blocks: Callable[[int], Iterable[bytes]]
-) -> Generator[tuple[bool, bytes]]:
-    """Yield the blocks that a file has, and then the new ones that follow them."""
+def _continued(file: IO[bytes], blocks: Callable[[int], Iterable[bytes]]) -> Generator[bytes]:
+    """Yield the blocks that a file has, and then the new ones, each once it is written there."""
     file.seek(0)
     while block := file.read(_BLOCK):
-        yield False, block
+        yield block
     for block in blocks(file.tell()):
-        yield True, block
+        file.write(block)
+        yield block
 
 
 @contextmanager
