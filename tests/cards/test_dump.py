@@ -265,6 +265,8 @@ def test_variables_stay_as_they_are_written(tmp_path: Path) -> None:
 
 @pytest.mark.spec("DUMP-3")
 def test_what_changed_since_a_card_was_read_is_dumped() -> None:
+    changed = AgentConfig(name="a", instruction="x", description="new")
+    assert "description: new\n" in dump_card(changed, written={"name": "a", "description": "old"})
     config = AgentConfig(name="a", instruction="x", agents=("b", "c"))
     assert "agents: [b, c]\n" in dump_card(config, written={"name": "a", "agents": ["b"]})
     written: JsonObject = {"name": "a", "agents": ["${KID}"]}
