@@ -262,7 +262,9 @@ def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) ->
     except httpx2.HTTPError as error:
         raise ModelError(
             f"`{_shown(url)}` cannot be downloaded: {_reason(error, url)}",
-            hint="check the address and the network; the next pull continues with what came",
+            hint="the next pull continues with what came"
+            if _part_path(target, wanted).exists()
+            else "check the address and the network",
         ) from error
 
 
@@ -420,7 +422,7 @@ def _part(target: Path, wanted: str | None) -> Generator[IO[bytes]]:
         os.close(descriptor)
         part = Path(name)
     else:
-        part = target.with_name(f".{target.stem}-{wanted[:16]}{PART}")
+        part = _part_path(target, wanted)
     with part.open("a+b") as file:
         _hold(file, part)
         try:
@@ -431,6 +433,11 @@ def _part(target: Path, wanted: str | None) -> Generator[IO[bytes]]:
             if wanted is None or isinstance(error, ModelError) or not part.stat().st_size:
                 part.unlink()
             raise
+
+
+def _part_path(target: Path, digest: str) -> Path:
+    """Return where what came of a download stays until it is whole."""
+    return target.with_name(f".{target.stem}-{digest[:16]}{PART}")
 
 
 def _hold(file: IO[bytes], part: Path) -> None:
