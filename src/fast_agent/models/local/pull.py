@@ -27,6 +27,7 @@ from fast_agent.models.local.weights import (
     PART,
     SUFFIX,
     WEIGHTS,
+    part_path,
     weights_directory,
     weights_path,
 )
@@ -263,7 +264,7 @@ def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) ->
         raise ModelError(
             f"`{_shown(url)}` cannot be downloaded: {_reason(error, url)}",
             hint="the next pull continues with what came"
-            if _part_path(target, wanted).exists()
+            if part_path(target, wanted[:16]).exists()
             else "check the address and the network",
         ) from error
 
@@ -422,22 +423,19 @@ def _part(target: Path, wanted: str | None) -> Generator[IO[bytes]]:
         os.close(descriptor)
         part = Path(name)
     else:
-        part = _part_path(target, wanted)
+        part = part_path(target, wanted[:16])
     with part.open("a+b") as file:
-        _hold(file, part)
+        if wanted is not None:
+            _hold(file, part)
         try:
             yield file
         except BaseException as error:
             file.flush()
             # What is wrong is of no use to the next pull.
-            if wanted is None or isinstance(error, ModelError) or not part.stat().st_size:
-                part.unlink()
+            is_empty = not os.fstat(file.fileno()).st_size
+            if wanted is None or is_empty or isinstance(error, ModelError):
+                part.unlink(missing_ok=True)  # `models remove` may have been quicker
             raise
-
-
-def _part_path(target: Path, digest: str) -> Path:
-    """Return where what came of a download stays until it is whole."""
-    return target.with_name(f".{target.stem}-{digest[:16]}{PART}")
 
 
 def _hold(file: IO[bytes], part: Path) -> None:

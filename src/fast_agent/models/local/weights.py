@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SUFFIX: Final = ".gguf"
 PART: Final = ".part"
-"""The suffix of a download that is not finished."""
+"""The suffix of weights that are not whole yet."""
 MAGIC: Final = b"GGUF"
 """The first bytes of every file of weights."""
 
@@ -123,6 +123,16 @@ def weights_path(name: str, environ: Mapping[str, str]) -> Path:
     return weights_directory(environ) / f"{name}{SUFFIX}"
 
 
+def part_path(target: Path, digest: str) -> Path:
+    """Return where what came of a download stays until it is whole.
+
+    Args:
+        target: Where it will be.
+        digest: The first 16 digits of the digest it must have.
+    """
+    return target.with_name(f".{target.stem}-{digest}{PART}")
+
+
 def list_local(environ: Mapping[str, str]) -> tuple[LocalFile, ...]:
     """List the weights that were pulled, by name.
 
@@ -180,7 +190,7 @@ def remove_local(name: str, environ: Mapping[str, str]) -> LocalFile:
         ModelError: There are none of that name, or the file cannot be deleted.
     """
     path = weights_path(name, environ)
-    files = sorted(path.parent.glob(f".{name}-{'[0-9a-f]' * 16}{PART}"))
+    files = sorted(path.parent.glob(part_path(path, "[0-9a-f]" * 16).name))
     if not files or path.exists():
         files.append(find_weights(name, environ))
     try:
