@@ -9,6 +9,8 @@ from fast_agent.diagnostics import rules
 from fast_agent.formats.draft import Draft
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fast_agent.formats.foreign import Fields, ForeignFile
 
 SYSTEM: Final = "{{ .System }}"
@@ -74,13 +76,8 @@ _TASK = {
 def read_crew_agents(file: ForeignFile) -> list[Draft]:
     """Read the agents of an `agents.yaml`, whose instruction is made of role, goal, backstory."""
     drafts: list[Draft] = []
-    top = file.fields()
-    for name in top.values:
-        fields = top.below(name)
-        if fields is None:
-            continue
-        draft = Draft(file, (name,), name=name)
-        role = fields.text("role") or name
+    for draft, fields in _members(file):
+        role = fields.text("role") or draft.name
         goal, backstory = fields.text("goal"), fields.text("backstory")
         draft.values["description"] = goal or role
         draft.instruction = crew_instruction(role, goal, backstory)
@@ -127,13 +124,8 @@ def _take_template(draft: Draft, fields: Fields) -> None:
 def read_crew_tasks(file: ForeignFile) -> list[Draft]:
     """Read the tasks of a `tasks.yaml`: a card for each, and a `chain` of all in order."""
     drafts: list[Draft] = []
-    top = file.fields()
-    for name in top.values:
-        fields = top.below(name)
-        if fields is None:
-            continue
-        draft = Draft(file, (name,), name=name)
-        description = fields.text("description") or name
+    for draft, fields in _members(file):
+        description = fields.text("description") or draft.name
         expected = fields.text("expected_output")
         draft.values["description"] = " ".join(description.split())[:200]
         draft.values["tool_only"] = True
@@ -151,6 +143,15 @@ def read_crew_tasks(file: ForeignFile) -> list[Draft]:
         _tell_inputs(draft)
         drafts.append(draft)
     return drafts
+
+
+def _members(file: ForeignFile) -> Iterator[tuple[Draft, Fields]]:
+    """Yield a draft for each agent or task of a file, with its fields."""
+    top = file.fields()
+    for name in top.values:
+        fields = top.below(name)
+        if fields is not None:
+            yield Draft(file, (name,), name=name), fields
 
 
 def _take_worker(draft: Draft, fields: Fields) -> None:
