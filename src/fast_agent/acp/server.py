@@ -351,6 +351,7 @@ class AcpServer:
         self._given = {key: one for key, one in self._given.items() if key in self._sessions}
         self._given[live.id] = params.get("mcpServers") or []
         self._tasks.start_soon(_announce, live)
+        self._tasks.start_soon(live.import_model)  # while the user writes
         return live
 
     def _session(self, params: JsonObject) -> LiveSession:
@@ -381,12 +382,8 @@ class AcpServer:
 
 
 async def _announce(session: LiveSession) -> None:
-    """Announce the commands, after the answer that names the session.
-
-    While its user writes, what the first prompt needs is imported.
-    """
+    """Announce the commands, after the answer that names the session."""
     session.announce()
-    await session.import_model()
 
 
 def _tell_of_reload(session: LiveSession, done: Reload) -> None:

@@ -289,9 +289,8 @@ def field_values(
                 value = _spelled(field.kind, raw)
                 if isinstance(value, list) and isinstance(held, tuple):
                     # What was attached since stands behind what is written.
-                    value += map(
-                        _escaped, map(_plain, cast("Sequence[object]", held[len(value) :]))
-                    )
+                    attached = cast("Sequence[object]", held[len(value) :])
+                    value += [_escaped(_plain(item)) for item in attached]
             else:
                 value = _escaped(_plain(held))
             values[field.name] = moved.rewrite(field, value)
