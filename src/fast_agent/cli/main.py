@@ -168,13 +168,20 @@ def _leave(status: int) -> None:
     command in a hundred with a segmentation fault after everything was done. An import that a user
     does not wait for any more takes seconds.
     """
-    provider = sys.modules.get("fast_agent.models.providers.provider")
-    is_importing = provider is not None and provider.is_importing()
-    if is_importing or "temporalio.bridge.temporal_sdk_bridge" in sys.modules:
+    if _imports_provider() or "temporalio.bridge.temporal_sdk_bridge" in sys.modules:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):  # closed, broken or missing
                 stream.flush()
         os._exit(status)
+
+
+def _imports_provider() -> bool:
+    """Return whether a thread imports packages of a provider."""
+    provider = sys.modules.get("fast_agent.models.providers.provider")
+    if provider is None:
+        return False
+    is_importing = getattr(provider, "is_importing", None)
+    return is_importing is None or is_importing()  # without it, it is being imported itself
 
 
 def _run(given: list[str]) -> None:
