@@ -78,8 +78,9 @@ async def test_retry_after_holds_back_every_request_of_the_model() -> None:
     waits: list[float] = []
 
     async def go() -> None:
-        async with lane.request():
-            waits.append(anyio.current_time() - begun)
+        await lane.enter()
+        waits.append(anyio.current_time() - begun)
+        lane.leave()
 
     async with anyio.create_task_group() as tasks:
         for _ in range(4):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from anyio import Event, move_on_after
@@ -15,7 +14,7 @@ from fast_agent.engine.run_steps import PausedError
 from fast_agent.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     from fast_agent.engine.run_rows import Spent
     from fast_agent.steps.steps import Work
@@ -54,9 +53,8 @@ class Lane:
         self.allowed = float(most)
         self.open_at = 0.0
 
-    @asynccontextmanager
-    async def request(self) -> AsyncGenerator[None]:
-        """Wait until another request may be sent, or none is any more; count it while it runs."""
+    async def enter(self) -> None:
+        """Wait until another request may be sent, or none is any more; it counts until `leave`."""
         while not self._stop.is_set():
             if self._under_way >= max(1, int(self.allowed)):
                 await self._wait_for_room()
@@ -69,11 +67,11 @@ class Lane:
             with move_on_after(wait):
                 await self._stop.wait()
         self._under_way += 1
-        try:
-            yield
-        finally:
-            self._under_way -= 1
-            self._wake()
+
+    def leave(self) -> None:
+        """Let the next request take the room of one that has an answer."""
+        self._under_way -= 1
+        self._wake()
 
     async def _wait_for_room(self) -> None:
         event = Event()
@@ -155,27 +153,35 @@ class ModelRequests:
 
     async def send(self, model: str, work: Work[T]) -> T:
         """Ask a model; see `Requests.send`."""
-        lane = self._lanes.setdefault(model, Lane(self._most, self._stop))
+        lane = self._lanes.get(model)
+        if lane is None:
+            lane = self._lanes[model] = Lane(self._most, self._stop)
         tries = 0
         while True:
-            async with lane.request():
-                await self._reserve()
-                self._under_way += 1
-                try:
-                    answer = await work()
-                except ModelError as error:
-                    tries += 1
-                    wait = self._wait_after(model, error, tries)
-                    if wait is None:
-                        raise
-                    lane.lower_limit(wait)
-                else:
-                    lane.raise_limit()
-                    self.waits_until.pop(model, None)
-                    return answer
-                finally:
-                    self._under_way -= 1
-                    self._notify_change()
+            await lane.enter()
+            try:
+                answer = await self._sent(work)
+            except ModelError as error:
+                tries += 1
+                wait = self._wait_after(model, error, tries)
+                if wait is None:
+                    raise
+                lane.lower_limit(wait)
+            else:
+                lane.raise_limit()
+                self.waits_until.pop(model, None)
+                return answer
+            finally:
+                lane.leave()
+
+    async def _sent(self, work: Work[T]) -> T:
+        await self._reserve()
+        self._under_way += 1
+        try:
+            return await work()
+        finally:
+            self._under_way -= 1
+            self._notify_change()
 
     def record(self, used: Mapping[str, JsonValue]) -> None:
         """Count what an answer used; see `Requests.record`."""

@@ -61,7 +61,13 @@ _RUN_COLUMNS: Final = (
     "id, item, key, edition, agent, input, state, fence, attempt, output, error, used, cost,"
     " began, ended"
 )
-
+_WRITE_STEP: Final = (
+    "INSERT INTO step SELECT ?,?,?,?,?,?,?,?,?,?,?,?,1"
+    " WHERE (SELECT fence FROM run WHERE id=?)=?"
+    " ON CONFLICT DO UPDATE SET state=excluded.state, gave=excluded.gave,"
+    " used=excluded.used, fence=excluded.fence, at=excluded.at,"
+    f" tries=tries+(excluded.state={BEGUN})"
+)
 
 _TICK_SECONDS: Final = 1e-6
 """How far apart steps are at least while the clock is behind what was written."""
@@ -480,11 +486,7 @@ class RunStore:
         """
         now = self._now()
         written = self._write(
-            "INSERT INTO step SELECT ?,?,?,?,?,?,?,?,?,?,?,?,1"
-            " WHERE (SELECT fence FROM run WHERE id=?)=?"
-            " ON CONFLICT DO UPDATE SET state=excluded.state, gave=excluded.gave,"
-            " used=excluded.used, fence=excluded.fence, at=excluded.at,"
-            f" tries=tries+(excluded.state={BEGUN})",
+            _WRITE_STEP,
             (run.id, *key, asked, state, gave, used, run.fence, now, now, run.id, run.fence),
         ).rowcount
         if not written:
