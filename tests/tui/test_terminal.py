@@ -544,6 +544,25 @@ def test_completion_and_attached_files(project: Path, write_card: WriteCard) -> 
         terminal.wait_for("+ ", "the secret word is plum")
 
 
+@pytest.mark.spec("T-C2.1", "T-C2.2")
+def test_a_path_with_spaces_is_completed_and_attached(project: Path) -> None:
+    (project / "my dir").mkdir()
+    (project / "my dir/plan one.txt").write_text("the secret word is plum\n")
+    (project / "my dir/other.txt").write_text("no\n")
+    with Terminal(*PASS) as terminal:
+        terminal.wait_for(READY)
+        terminal.send("read\x1b\r@my")  # in the second line of a message
+        terminal.wait_for_screen('  @"my dir/')
+        terminal.send("\t")
+        terminal.wait_for_screen('  @"my dir/')
+        terminal.send("pl")
+        terminal.wait_for_screen('  @"my dir/plan one.txt"')
+        terminal.send("\t")
+        terminal.wait_for_screen("  + plan one.txt 0.0 KiB")
+        terminal.send(" now\r")
+        terminal.wait_for("the secret word is plum")
+
+
 @pytest.mark.spec("T-C3.1")
 def test_a_shell_command_is_shown_to_the_agent(project: Path) -> None:
     with Terminal(*PASS) as terminal:

@@ -13,6 +13,7 @@ from fast_agent.errors import FastAgentError
 from fast_agent.tui.console import SIGNS
 from fast_agent.tui.console_programs import details, external_editor, transcript
 from fast_agent.tui.drawing.scroll import quoted
+from fast_agent.tui.input.attachments import mention, path_being_named
 from fast_agent.tui.input.keyboard import suspend
 from fast_agent.tui.input.workspace_files import WorkspaceFiles
 from fast_agent.tui.questions import MODES
@@ -68,17 +69,19 @@ class ConsoleKeys:
 
     def completions(self, line: str) -> Iterator[tuple[str, int, str]]:
         """Yield how a line may continue; see `Actions.completions`."""
-        if self._console.opened is None or "\n" in line:
+        if self._console.opened is None:
             return
         found = False
-        if line[:1] in SIGNS:
+        if line[:1] in SIGNS and "\n" not in line:
             for one in complete(line, self._console.opened, self._console.commands):
                 found = True
                 yield one.text, one.start, one.about
-        start = max(line.rfind(" "), line.rfind("\n")) + 1
-        if not found and line[start : start + 1] == "@":
-            for path in self._file_completions(line[start + 1 :]):
-                yield f"@{path}", start, ""
+        named = path_being_named(line)
+        if not found and named is not None:
+            start, typed = named
+            for path in self._file_completions(typed):
+                if '"' not in path:  # no message can name it
+                    yield mention(path), start, ""
 
     async def server_completions(self, line: str) -> list[tuple[str, int, str]]:
         """Return how a line may continue as a server says; see `Actions.server_completions`."""

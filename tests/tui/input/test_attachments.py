@@ -16,7 +16,10 @@ from fast_agent.messages.message import (
     TextContent,
 )
 from fast_agent.tui.input.attachments import (
+    attached_files,
     attachment_notes,
+    mention,
+    path_being_named,
     typed_text,
     with_attachments,
     with_shell_output,
@@ -24,6 +27,26 @@ from fast_agent.tui.input.attachments import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+BEING_NAMED = [
+    ("", None),
+    ("no", None),
+    ("a@b", None),
+    ("@", (0, "")),
+    ("@a", (0, "a")),
+    ("@a/b.c", (0, "a/b.c")),
+    ("@a b", None),
+    ("see @a", (4, "a")),
+    ("see\n@a", (4, "a")),
+    ("@a\n", None),
+    ("@one @two", (5, "two")),
+    ('@"', (0, "")),
+    ('@"a b', (0, "a b")),
+    ('@"a b/', (0, "a b/")),
+    ('@"a b"', None),
+    ('@"a b" @c', (7, "c")),
+    ('say "@a', None),
+]
 
 DATA = b"%PDF-1.7 \x00\xff"
 ENCODED = base64.b64encode(DATA).decode()
@@ -60,3 +83,25 @@ def test_what_is_too_large_or_no_text_is_not_sent(tmp_path: Path) -> None:
     assert raised.value.hint == "a file may have 256 KiB"
     with pytest.raises(RunError, match="not text in UTF-8"):
         with_attachments("@b.txt", tmp_path)
+
+
+@pytest.mark.spec("T-C2.1")
+@pytest.mark.parametrize(("text", "expected"), BEING_NAMED)
+def test_the_path_a_text_ends_in(text: str, expected: tuple[int, str] | None) -> None:
+    assert path_being_named(text) == expected
+
+
+@pytest.mark.spec("T-C2.1", "T-C2.2")
+@pytest.mark.parametrize(
+    "name", ["a.txt", "my notes.txt", "tab\there", "no\u00a0break", "é/ü ß.md"]
+)
+def test_a_file_that_is_mentioned_is_attached(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    assert attached_files(f"see {mention(name)} please", tmp_path) == [path]
+
+
+def test_the_name_of_a_directory_may_be_continued() -> None:
+    assert path_being_named(mention("my dir/")) == (0, "my dir/")
+    assert path_being_named(mention("dir/")) == (0, "dir/")

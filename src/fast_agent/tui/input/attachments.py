@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Content
 
 _NAMED: Final = re.compile(r"(?:(?<=\s)|^)@(\"[^\"]+\"|[^\s\"]+)")
+_BEING_NAMED: Final = re.compile(r"(?:(?<=\s)|^)@(?:\"([^\"]*)|([^\s\"]*))\Z")
 _MAX_TEXT: Final = 256 << 10
 _MAX_MEDIA: Final = 8 << 20
 _MAX_PASTED: Final = 10_000
@@ -45,6 +46,27 @@ def attached_files(text: str, workspace: Path) -> list[Path]:
                 found[path] = None
                 break
     return list(found)
+
+
+def path_being_named(line: str) -> tuple[int, str] | None:
+    """Return where the last `@` of a text begins, and the path behind it; None where it names none.
+
+    Args:
+        line: The text up to the caret.
+    """
+    found = _BEING_NAMED.search(line)
+    return None if found is None else (found.start(), found[1] or found[2] or "")
+
+
+def mention(path: str) -> str:
+    """Name a file as a message does; the name of a directory may be continued.
+
+    Args:
+        path: Its path, without `"`.
+    """
+    if not re.search(r"\s", path):
+        return f"@{path}"
+    return f'@"{path}' if path.endswith("/") else f'@"{path}"'
 
 
 def attachment_notes(text: str, workspace: Path) -> list[str]:

@@ -21,7 +21,7 @@ from prompt_toolkit.output import DummyOutput
 
 from fast_agent.text.visible import glyphs
 from fast_agent.tui.drawing.rows import clip, shown
-from fast_agent.tui.input.attachments import pasted_files
+from fast_agent.tui.input.attachments import pasted_files, path_being_named
 from fast_agent.tui.input.keys import KEYS
 
 if TYPE_CHECKING:
@@ -300,8 +300,8 @@ class Editor:
 
     @property
     def is_naming_file(self) -> bool:
-        """Whether the word before the caret may name a file."""
-        return self.buffer.document.get_word_before_cursor(WORD=True).startswith("@")
+        """Whether the text before the caret ends in what may name a file."""
+        return path_being_named(self.buffer.document.text_before_cursor) is not None
 
     def _bindings(self) -> KeyBindings:
         bindings = KeyBindings()
