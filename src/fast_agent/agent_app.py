@@ -399,7 +399,7 @@ class AgentApp:
             spec: The model; None goes back to that of its card.
 
         Raises:
-            RunError: There is no such agent, or it asks no model itself.
+            RunError: There is no such agent, or it uses no model itself.
             ModelError: There is no such model, or it cannot be used; nothing changes then.
         """
         card = self.load_set.cards.get(name)

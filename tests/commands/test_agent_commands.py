@@ -117,26 +117,26 @@ async def test_a_chosen_model_answers_and_stays_through_a_reload(world: DeskWorl
     world.write("lead", agents="[ann]")
     async with world.sat() as shell:
         assert await shell("hello") == "hello"
-        assert await shell("/model") == "`ann` asks `passthrough`, as its card says"
+        assert await shell("/model") == "`ann` uses `passthrough` (set in its card)"
         await shell("/model slow?seconds=0")
-        assert await shell("/model") == "`ann` asks `slow?seconds=0`, as was asked for"
+        assert await shell("/model") == "`ann` uses `slow?seconds=0` (chosen for this run)"
         world.write("ann", "Changed.", default="true")
         await shell("/reload")
-        assert await shell("/model") == "`ann` asks `slow?seconds=0`, as was asked for"
+        assert await shell("/model") == "`ann` uses `slow?seconds=0` (chosen for this run)"
         assert len(shell.controller.instance().history) == 2
         assert "unknown model" in await shell.refused("/model nothing.at-all")
         assert "OPENAI_API_KEY" in await shell.refused("/model openai.gpt-5")
-        assert await shell("/model") == "`ann` asks `slow?seconds=0`, as was asked for"
+        assert await shell("/model") == "`ann` uses `slow?seconds=0` (chosen for this run)"
         await shell("/model default")
-        assert await shell("/model") == "`ann` asks `passthrough`, as its card says"
+        assert await shell("/model") == "`ann` uses `passthrough` (set in its card)"
         await shell("@lead")
-        assert await shell("/model") == "`lead` asks `passthrough`, as its card says"
+        assert await shell("/model") == "`lead` uses `passthrough` (set in its card)"
 
 
 async def test_a_model_is_chosen_where_the_card_has_none_that_works(world: DeskWorld) -> None:
     world.write("ann", default="true", model="openai.gpt-5")
     async with world.sat() as shell:
-        assert await shell("/model") == "`ann` asks `openai.gpt-5`, as its card says"
+        assert await shell("/model") == "`ann` uses `openai.gpt-5` (set in its card)"
         await shell("/model passthrough")
         assert await shell("hello") == "hello"
 

@@ -135,7 +135,7 @@ def test_a_message_that_no_model_can_take_is_in_the_editor_again() -> None:
         terminal.wait_for_screen("> keep me")
         terminal.send("\x03")
         terminal.line("/model passthrough")
-        terminal.wait_for("asks passthrough")
+        terminal.wait_for("uses passthrough")
         terminal.line("and now?")
         terminal.wait_until(lambda: terminal.everything.count("and now?") == 2, "an answer")
         terminal.line("/session list")

@@ -136,24 +136,24 @@ async def _model(arguments: Arguments, controller: ConversationController) -> Co
     config = controller.app.load_set.cards[name].config
     if "model" not in FIELDS_OF[config.type]:
         raise RunError(
-            f"agent `{name}` is of type `{config.type}`, and asks no model itself",
+            f"agent `{name}` is of type `{config.type}`, which uses no model itself",
             hint="`/agents` lists its members; `/agent NAME` goes to one",
         )
     if spec is not None:
         await controller.app.choose_model(name, None if spec == "default" else spec)
     selection = controller.app.runtime.model_of(name)
-    said = f"`{name}` asks `{short(selection.text)}`, {_CHOSEN_BY[selection.source]}"
+    said = f"`{name}` uses `{short(selection.text)}` ({_CHOSEN_BY[selection.source]})"
     return CommandResult(text=said)
 
 
 _CHOSEN_BY: Mapping[str, str] = MappingProxyType(
     {
-        "flag": "as was asked for",
-        "card": "as its card says",
-        "configuration": "as the configuration says",
-        "environment": "as the environment says",
-        "key": "as its key is set and nothing names another",
-        "fallback": "as nothing names another",
+        "flag": "chosen for this run",
+        "card": "set in its card",
+        "configuration": "set in the configuration",
+        "environment": "set in the environment",
+        "key": "the provider whose key is set",
+        "fallback": "the default",
     }
 )
 

@@ -269,10 +269,8 @@ class Console:
 
     def note(self, text: str) -> None:
         """Print a note that is not part of the conversation."""
-        lines = [shown(line) for line in text.split("\n")]
-        if not self.theme.is_spoken:
-            lines = [row for line in lines for row in wrap(line, self.scroll.text_width)]
-        self.scroll.add_lines([self.theme.dim(line) for line in lines])
+        rows = self._wrapped([shown(line) for line in text.split("\n")])
+        self.scroll.add_lines([self.theme.dim(row) for row in rows])
 
     def say(self, text: str) -> None:
         """Print text as Markdown."""
@@ -300,7 +298,12 @@ class Console:
         lines = [self.theme.error("error: ") + shown(head), *map(shown, more)]
         if error.hint:
             lines.append(self.theme.dim("hint: ") + shown(error.hint))
-        self.scroll.add_lines(lines)
+        self.scroll.add_lines(self._wrapped(lines))
+
+    def _wrapped(self, lines: list[str]) -> list[str]:
+        if self.theme.is_spoken:
+            return lines
+        return [row for line in lines for row in wrap(line, self.scroll.text_width)]
 
     def hint(self, text: str) -> None:
         """Show something in the status row until the next key."""

@@ -88,7 +88,7 @@ def _is_unchosen(controller: ConversationController, name: str) -> bool:
 def _selection(controller: ConversationController, name: str) -> tuple[str, str] | None:
     card = controller.app.load_set.cards.get(name)
     if card is None or "model" not in FIELDS_OF[card.config.type]:
-        return None  # a chain or a parallel asks no model itself
+        return None  # a chain or a parallel uses no model itself
     try:
         selection: Selection = controller.app.runtime.model_of(name)
     except (FastAgentError, KeyError):  # a workflow, or one that waits for approval
