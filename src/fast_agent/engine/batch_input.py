@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, time
 from hashlib import sha256
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from fast_agent.agents.output import JsonSchema
 from fast_agent.errors import ConfigError, os_reason
+from fast_agent.messages.json_text import JsonTextError, parse_json
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.text.json_value import JsonValue
+    from fast_agent.text.json_value import JsonObject, JsonValue
 
 FORMS: Final = (".jsonl", ".ndjson", ".csv", ".parquet")
 """The endings of files a batch reads and writes."""
@@ -87,10 +88,11 @@ def read_items(path: Path, config: AgentConfig, id_field: str | None = None) -> 
     items: list[Item] = []
     seen: dict[str, list[int]] = {}
     schema = _schema_of(config)
+    cells = _Cells(config.tool_input_schema if path.suffix.lower() == ".csv" else None)
     for line, value, fault in _values(path):
         item, problem = (None, fault)
         if fault is None:
-            item, problem = _item(line, value, id_field, schema, config.name)
+            item, problem = _item(line, value, id_field, schema, cells, config.name)
         if item is not None:
             lines = seen.setdefault(item.key, [])
             lines.append(line)
@@ -114,6 +116,59 @@ def read_items(path: Path, config: AgentConfig, id_field: str | None = None) -> 
     return items
 
 
+class _Cells:
+    """Reads the cells of a CSV file, which are all text, as the values a schema asks for.
+
+    Args:
+        schema: The schema of a row; None leaves all values as they are.
+    """
+
+    def __init__(self, schema: JsonObject | None) -> None:
+        fields = (schema or {}).get("properties")
+        self._kinds = (
+            {name: _kinds(field) for name, field in fields.items()}
+            if isinstance(fields, Mapping)
+            else {}
+        )
+
+    def read(self, row: JsonObject) -> JsonObject:
+        """Return the values of a row; an empty cell that may not be a text is left out, or null."""
+        read: dict[str, JsonValue] = {}
+        for name, cell in row.items():
+            kinds = self._kinds.get(name, frozenset())
+            if not kinds or "string" in kinds or not isinstance(cell, str):
+                read[name] = cell
+            elif cell.strip():
+                read[name] = _value_of(cell.strip(), kinds)
+            elif "null" in kinds:
+                read[name] = None
+        return read
+
+
+def _kinds(field: JsonValue) -> frozenset[str]:
+    """Return the types a field may have; empty where they cannot be told from its schema."""
+    if not isinstance(field, Mapping):
+        return frozenset()
+    kinds = field.get("type")
+    if isinstance(kinds, str):
+        return frozenset({kinds})
+    if isinstance(kinds, Sequence):
+        return frozenset(kind for kind in kinds if isinstance(kind, str))
+    ways = field.get("anyOf", field.get("oneOf"))
+    if isinstance(ways, str) or not isinstance(ways, Sequence):
+        return frozenset()
+    each = [_kinds(way) for way in ways]
+    return frozenset(kind for kinds in each for kind in kinds) if all(each) else frozenset()
+
+
+def _value_of(cell: str, kinds: frozenset[str]) -> JsonValue:
+    text = cell.lower() if "boolean" in kinds and cell.lower() in {"true", "false"} else cell
+    try:
+        return parse_json(text)
+    except JsonTextError:
+        return cell  # the schema reports it
+
+
 def _schema_of(config: AgentConfig) -> JsonSchema | None:
     own = config.tool_input_schema
     if own is None:
@@ -123,7 +178,12 @@ def _schema_of(config: AgentConfig) -> JsonSchema | None:
 
 
 def _item(
-    line: int, value: JsonValue, id_field: str | None, schema: JsonSchema | None, agent: str
+    line: int,
+    value: JsonValue,
+    id_field: str | None,
+    schema: JsonSchema | None,
+    cells: _Cells,
+    agent: str,
 ) -> tuple[Item | None, str | None]:
     """Make an item of a value; else say what is wrong with it."""
     name: JsonValue = line
@@ -131,7 +191,7 @@ def _item(
         if not isinstance(value, Mapping) or value.get(id_field) in (None, ""):
             return None, f"it has no `{id_field}`"
         name = value[id_field]
-    message, problem = _message(value, id_field, schema, agent)
+    message, problem = _message(value, id_field, schema, cells, agent)
     if problem is not None:
         return None, problem
     if id_field is None:
@@ -143,7 +203,7 @@ def _item(
 
 
 def _message(
-    value: JsonValue, id_field: str | None, schema: JsonSchema | None, agent: str
+    value: JsonValue, id_field: str | None, schema: JsonSchema | None, cells: _Cells, agent: str
 ) -> tuple[str, str | None]:
     if isinstance(value, str):
         return value, None if value.strip() else "it is empty"
@@ -154,9 +214,10 @@ def _message(
         return message, None if message.strip() else "its `message` is empty"
     if schema is None:
         return "", f"it has no `message`, and agent `{agent}` has no `tool_input_schema`"
-    arguments = {key: inner for key, inner in value.items() if key != id_field}
+    given = cells.read(value)
+    arguments = {key: inner for key, inner in given.items() if key != id_field}
     if schema.problems(arguments) is not None:
-        arguments = dict(value)
+        arguments = dict(given)
     problem = schema.problems(arguments)
     return json.dumps(arguments, ensure_ascii=False), problem
 
