@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,42 @@ def test_a_cell_that_is_not_what_its_schema_asks_is_reported(
     with pytest.raises(ConfigError) as caught:
         messages(tmp_path / "in.csv", f"{name},_\n{cell},_\n", config(required=[name]))
     assert f"\nline 2: {problem}" in caught.value.message
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_csv_file_is_read_as_spreadsheets_write_it(
+    tmp_path: Path, encoding: str, delimiter: str, line_end: str
+) -> None:
+    path = tmp_path / "in.csv"
+    rows = [["no", "message"], ["1", "é; a, b\tc"], ["2", "two\nlines"]]
+    with path.open("w", encoding=encoding, newline="") as file:
+        csv.writer(file, delimiter=delimiter, lineterminator=line_end).writerows(rows)
+    assert [[item.id, item.message] for item in read_items(path, config(), "no")] == rows[1:]
+
+
+def test_a_cell_may_hold_a_document(tmp_path: Path) -> None:
+    limit = csv.field_size_limit()
+    document = "x" * (2 * limit)
+    assert messages(tmp_path / "in.csv", f"message\n{document}\n", config()) == [document]
+    assert csv.field_size_limit() == limit
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"message\n\xe9\n", "it is not text in UTF-8"),
+        (b"\xff\xfea", "it is not text in UTF-8"),
+        (b"a,message,a\n1,2,3\n", "its head has `a` twice"),
+        (b'message\n"open\n', "unexpected end of data"),
+    ],
+)
+def test_a_csv_file_that_cannot_be_read(tmp_path: Path, data: bytes, reason: str) -> None:
+    path = tmp_path / "in.csv"
+    path.write_bytes(data)
+    with pytest.raises(ConfigError, match=reason):
+        read_items(path, config())
 
 
 def test_only_cells_are_converted(tmp_path: Path) -> None:

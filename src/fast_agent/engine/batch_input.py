@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, time
@@ -27,6 +28,7 @@ FORMS: Final = (".jsonl", ".ndjson", ".csv", ".parquet")
 """The endings of files a batch reads and writes."""
 
 _MAX_SHOWN: Final = 10
+_MAX_CELL: Final = 64 << 20
 
 
 @frozen
@@ -230,9 +232,7 @@ def _values(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
                 with path.open("rb") as file:
                     yield from _json_lines(file)
             case ".csv":
-                with path.open(encoding="utf-8-sig", newline="") as text:
-                    for row in (reader := csv.DictReader(text, strict=True)):
-                        yield reader.line_num, cast("JsonValue", row), _torn(row)
+                yield from _csv_rows(path)
             case ".parquet":
                 for number, row in enumerate(_parquet_rows(path), 1):
                     yield number, row, None
@@ -243,8 +243,33 @@ def _values(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
                 )
     except OSError as error:
         raise ConfigError(f"`{path}` cannot be read: {os_reason(error)}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
+    except csv.Error as error:
         raise ConfigError(f"`{path}` cannot be read: {error}") from error
+    except UnicodeError as error:
+        raise ConfigError(
+            f"`{path}` cannot be read: it is not text in UTF-8", hint="save it as UTF-8"
+        ) from error
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
+    """Read the rows of a CSV file, as spreadsheets of all countries write it."""
+    with path.open("rb") as file:
+        is_utf_16 = file.read(2) in {BOM_UTF16_LE, BOM_UTF16_BE}
+    with path.open(encoding="utf-16" if is_utf_16 else "utf-8-sig", newline="") as text:
+        head = text.readline()
+        text.seek(0)
+        delimiter = "," if "," in head else ";" if ";" in head else "\t"
+        former = csv.field_size_limit(_MAX_CELL)
+        try:
+            reader = csv.DictReader(text, delimiter=delimiter, strict=True)
+            names = reader.fieldnames or ()
+            for name in names:
+                if list(names).count(name) > 1:
+                    raise csv.Error(f"its head has `{name}` twice")
+            for row in reader:
+                yield reader.line_num, cast("JsonValue", row), _torn(row)
+        finally:
+            csv.field_size_limit(former)
 
 
 def _torn(row: Mapping[str | None, object]) -> str | None:
