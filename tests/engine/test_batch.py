@@ -242,6 +242,14 @@ def test_a_limit_is_kept_and_the_batch_goes_on_with_a_higher_one(
     assert set(world.effects().values()) == {1}
 
 
+@pytest.mark.spec("BATCH-4")
+def test_a_model_of_this_machine_costs_nothing(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        world = BatchWorld(tmp_path, server.url, 2)
+        world.run("--limit-cost", "0.01", "--model", "passthrough")
+    assert all(row["ok"] for row in world.rows())
+
+
 @pytest.mark.spec("BATCH-14")
 def test_the_same_text_twice_is_two_items(tmp_path: Path) -> None:
     with ModelServer() as server:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 
 from fast_agent.engine.model_requests import Lane, ModelRequests
 from fast_agent.errors import ModelError
+
+if TYPE_CHECKING:
+    from fast_agent.text.json_value import JsonValue
 
 pytestmark = pytest.mark.anyio
 
@@ -86,3 +90,25 @@ async def test_retry_after_holds_back_every_request_of_the_model() -> None:
         for _ in range(4):
             tasks.start_soon(go)
     assert min(waits) >= 0.2
+
+
+@pytest.mark.parametrize(
+    ("model", "used", "stops"),
+    [
+        ("cloud", {"input_tokens": 1}, True),
+        ("cloud", {"input_tokens": 1, "priced": 0}, True),
+        ("cloud", {"input_tokens": 1, "priced": 1, "nanodollars": 5}, False),
+        ("local", {"input_tokens": 1}, False),
+    ],
+)
+async def test_a_limit_of_cost_needs_prices_of_models_that_cost_something(
+    model: str, used: dict[str, JsonValue], stops: bool
+) -> None:
+    requests = ModelRequests(
+        1, max_cost=1.0, notify=lambda _: None, is_free=lambda model: model == "local"
+    )
+    requests.record(model, used)
+    assert (requests.paused is not None) is stops
+    unlimited = ModelRequests(1, notify=lambda _: None)
+    unlimited.record(model, used)
+    assert unlimited.paused is None

@@ -398,7 +398,7 @@ class _EveryRequest:
         del model
         return await work()
 
-    def record(self, used: Mapping[str, JsonValue]) -> None:
+    def record(self, model: str, used: Mapping[str, JsonValue]) -> None:
         """Count nothing: the turn does."""
 
 

@@ -122,6 +122,7 @@ class ModelRequests:
         max_tokens: Most tokens of the batch, or None.
         notify: Called with what a user should know, one line each.
         spent: What the answers of former lives of the batch used.
+        is_free: Whether a model costs nothing, as one that runs here.
 
     Attributes:
         paused: Why no request is sent any more; None while they are.
@@ -136,11 +137,13 @@ class ModelRequests:
         max_tokens: int | None = None,
         notify: Callable[[str], None],
         spent: Spent = NOTHING_SPENT,
+        is_free: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._most = most
         self._max_nanodollars = None if max_cost is None else max_cost * 1e9
         self._max_tokens = max_tokens
         self._notify = notify
+        self._is_free = is_free
         self._lanes: dict[str, Lane] = {}
         self._under_way = 0
         self._largest = spent.largest_nanodollars, spent.largest_tokens
@@ -183,7 +186,7 @@ class ModelRequests:
             self._under_way -= 1
             self._notify_change()
 
-    def record(self, used: Mapping[str, JsonValue]) -> None:
+    def record(self, model: str, used: Mapping[str, JsonValue]) -> None:
         """Count what an answer used; see `Requests.record`."""
         cost = _whole(used, "nanodollars")
         tokens = _whole(used, "input_tokens") + _whole(used, "output_tokens")
@@ -192,13 +195,14 @@ class ModelRequests:
         self.tokens += tokens
         self._largest = max(self._largest[0], cost), max(self._largest[1], tokens)
         self._notify_change()
-        if self._max_nanodollars is not None and not used.get("priced"):
-            self.stop(
-                PausedError(
-                    "the price of a model is not known, so `--limit-cost` cannot be kept",
-                    hint="state it in `model_facts`, or use `--limit-tokens`",
-                )
+        if self._max_nanodollars is None or used.get("priced") or self._is_free(model):
+            return
+        self.stop(
+            PausedError(
+                "the price of a model is not known, so `--limit-cost` cannot be kept",
+                hint="state it in `model_facts`, or use `--limit-tokens`",
             )
+        )
 
     def stop(self, error: PausedError) -> PausedError:
         """Send no request any more; those under way finish.

@@ -56,8 +56,8 @@ class Requests(Protocol):
         """
         ...
 
-    def record(self, used: Mapping[str, JsonValue]) -> None:
-        """Count what an answer used."""
+    def record(self, model: str, used: Mapping[str, JsonValue]) -> None:
+        """Count what an answer of a model used."""
         ...
 
 
@@ -265,7 +265,7 @@ class DurableSteps(PlacedSteps):
         _, written = self._redactor.written(gave, _ENCODER)
         self._end(key, asked, DONE, written, used)
         if isinstance(used, dict):
-            self._requests.record(used)
+            self._requests.record(str(_model_of(step)), used)
         self._reach("kept", key)
 
     def _end(self, key: Key, asked: str, state: int, gave: str, used: JsonValue = None) -> None:

@@ -293,6 +293,7 @@ class BatchCommand(CardOptions):
             max_tokens=self.limit_tokens,
             notify=progress.note,
             spent=store.spent_by_runs() if self._is_on_temporal else store.spent(),
+            is_free=partial(_is_free, program),
         )
         stopped: FastAgentError | None = None
         try:
@@ -482,7 +483,7 @@ class BatchCommand(CardOptions):
                 result = await requests.send(run.agent, answered)
                 used = result.used
                 events.notify(TurnFinished, result.stop_reason, result.message, used, used)
-            requests.record(usage_to_json(result.used))
+            requests.record(run.agent, usage_to_json(result.used))
             output = result.message.text if shape is None else result.structured
             return RunAnswer(output, usage_to_json(result.used), result.used.cost)
 
@@ -560,6 +561,14 @@ def resumed(
         only=only, trust=trust, quiet=quiet, retry_failed=False, dry_run=False, output="human"
     )
     return BatchCommand(**settings)
+
+
+def _is_free(program: FastAgent, model: str) -> bool:
+    """Whether a model costs nothing: it runs on this machine."""
+    from fast_agent.models.spec import parse_models
+
+    settings = program.settings
+    return not parse_models(model, settings.model_aliases, settings.endpoints)[0].is_cloud
 
 
 async def _drain(
