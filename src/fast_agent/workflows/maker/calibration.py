@@ -265,7 +265,7 @@ def _counted(drawn: list[Sample], right: Sample | None) -> Calibration:
             raise failures[0]
         raise RunError(
             f"none of {len(drawn)} answers could vote",
-            hint="see that the worker answers in the form that is asked for, and not too long",
+            hint="change the instruction of the worker, or `red_flag_max_length`",
         )
     hits = votes.most_common(1)[0][1] if right is None else votes[right.key]
     return Calibration(Estimate(hits, votes.total()), Estimate(votes.total(), len(drawn)))

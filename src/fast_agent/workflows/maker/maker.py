@@ -106,11 +106,11 @@ class Maker(Workflow):
     def _winner(self, verdict: Verdict, heard: _SampleReporter) -> Sample:
         winner = verdict.winner
         if winner is None:
+            worker, name = self.config.worker, self.config.name
             why = ", ".join([f"{count} {flag}" for flag, count in heard.flags.items()])
             raise RunError(
-                f"none of the {verdict.total_samples} answers of `{self.config.worker}` could vote:"
-                f" {why}",
-                hint="see that it answers in the form that is asked for, and not too long",
+                f"none of the {verdict.total_samples} answers of `{worker}` could vote: {why}",
+                hint=f"change the instruction of `{worker}`, or `red_flag_max_length` of `{name}`",
             )
         return winner
 
