@@ -150,5 +150,25 @@ def test_only_old_batches_that_ended_are_pruned(tmp_path: Path) -> None:
     assert "write a number and s, m, h, d or w" in wrong.stderr
 
 
+@pytest.mark.spec("RUNS-1", "RUNS-7")
+def test_a_batch_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    with ModelServer() as server:
+        world = BatchWorld(tmp_path, server.url, 2)
+        world.run("--quiet")
+    (kept,) = world.home.rglob("runs/*.sqlite")
+    damaged = kept.with_name("0000000000.sqlite")
+    damaged.write_text("no database")
+    listed = run_command(world, "runs", "list", "--format", "json", status=1)
+    assert [run["message"] for run in json.loads(listed.stdout)] == ["item-0", "item-1"]
+    assert f"`{damaged}` cannot be used: file is not a database" in listed.stderr
+    run_id = json.loads(listed.stdout)[0]["id"]
+    assert run_command(world, "runs", "show", run_id).stdout.startswith(f"run {run_id}: done")
+    pruned = run_command(world, "runs", "prune", "--older-than", "0s", status=1)
+    assert f"`{damaged}` cannot be used" in pruned.stderr
+    assert (damaged.exists(), kept.exists()) == (True, False)
+    only = run_command(world, "runs", "list", status=1)
+    assert only.stdout == ""
+
+
 def _prune(world: BatchWorld, age: str) -> str:
     return run_command(world, "runs", "prune", "--older-than", age).stdout

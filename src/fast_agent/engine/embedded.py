@@ -75,19 +75,31 @@ class EmbeddedRuns:
         self._directory = directory
 
     async def runs(self, wanted: RunFilter) -> AsyncIterator[RunFacts]:
-        """Return runs, those of the newest batch first; see `Runs.runs`."""
+        """Return runs, those of the newest batch first; see `Runs.runs`.
+
+        Raises:
+            RunError: A batch cannot be read; the runs of the others come first.
+        """
         left = wanted.limit
+        problem: RunError | None = None
         for batch in self.batches():
             if not (batch.startswith(wanted.name) or wanted.name.startswith(f"{batch}-")):
                 continue
-            with self.opened(batch) as store:
-                for row in store.runs_like(wanted.name):
-                    if wanted.states and row.state not in wanted.states:
-                        continue
-                    if left is not None and left <= 0:
-                        return
-                    left = None if left is None else left - 1
-                    yield _facts(batch, row)
+            try:
+                with self.opened(batch) as store:
+                    rows = store.runs_like(wanted.name)
+            except RunError as error:
+                problem = problem or error
+                continue
+            for row in rows:
+                if wanted.states and row.state not in wanted.states:
+                    continue
+                if left is not None and left <= 0:
+                    return
+                left = None if left is None else left - 1
+                yield _facts(batch, row)
+        if problem is not None:
+            raise problem
 
     async def find(self, run_id: str) -> RunFacts:
         """Return a run by a prefix of its id; see `Runs.find`."""
@@ -154,23 +166,35 @@ class EmbeddedRuns:
 
         Returns:
             How many runs were deleted.
+
+        Raises:
+            RunError: A batch cannot be read; what is old of the others is deleted.
         """
         deleted = 0
+        problem: RunError | None = None
         for batch in self.batches():
-            with self.opened(batch) as store:
-                lock = lock_of(store)
-                rows = store.runs_like("")
-                is_old = store.last_change() < before and all(row.state in ENDED for row in rows)
-                if not is_old or not lock.take():
-                    continue
-                try:
-                    store.close()
-                    for path in self._directory.glob(f"{batch}.sqlite*"):
-                        path.unlink(missing_ok=True)
-                    deleted += len(rows)
-                finally:
-                    lock.release()  # its file stays: a process may wait for this very one
+            try:
+                deleted += self._prune(batch, before)
+            except RunError as error:
+                problem = problem or error
+        if problem is not None:
+            raise problem
         return deleted
+
+    def _prune(self, batch: str, before: float) -> int:
+        with self.opened(batch) as store:
+            lock = lock_of(store)
+            rows = store.runs_like("")
+            is_old = store.last_change() < before and all(row.state in ENDED for row in rows)
+            if not is_old or not lock.take():
+                return 0
+            try:
+                store.close()
+                for path in self._directory.glob(f"{batch}.sqlite*"):
+                    path.unlink(missing_ok=True)
+                return len(rows)
+            finally:
+                lock.release()  # its file stays: a process may wait for this very one
 
     def batches(self) -> list[str]:
         """Return the names of the batches, the one that changed last first."""

@@ -14,6 +14,7 @@ import click
 
 from fast_agent.cli import options
 from fast_agent.cli.output import hide_in_errors, standard_output
+from fast_agent.errors import RunError
 from fast_agent.steps.steps import TURN_SEPARATOR
 from fast_agent.text.visible import visible
 
@@ -84,16 +85,27 @@ def list_runs(
     """List runs, those of the batch that changed last first."""
     from fast_agent.engine.engine import RunFilter
 
-    async def found() -> list[RunFacts]:
+    listed: list[RunFacts] = []
+    problem: RunError | None = None
+
+    async def find() -> None:
         wanted = RunFilter(name, frozenset(states), limit)
         async with _carried(**carrier) as runs:
-            return [facts async for facts in runs.runs(wanted)]
+            async for facts in runs.runs(wanted):
+                listed.append(facts)  # noqa: PERF401 (an error must not lose those before it)
 
-    listed = _wait(found())
+    try:
+        _wait(find())
+    except RunError as error:
+        problem = error
+    if problem is not None and not listed:
+        raise problem
     if as_json or output == "json":
         standard_output().write_json([run_json(facts) for facts in listed])
     else:
         standard_output().write_facts(render_runs(listed))
+    if problem is not None:
+        raise problem
 
 
 @command.command()
