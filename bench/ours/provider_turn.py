@@ -1,6 +1,8 @@
 """Turns with a model of a provider on loopback, and the same requests by the provider's SDK alone.
 
-usage: provider_turn.py TURNS
+usage: provider_turn.py TURNS MESSAGES
+
+MESSAGES are in the conversation before each turn.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 import sys
 import time
 from statistics import median
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from openai import AsyncOpenAI
@@ -72,13 +75,24 @@ async def batch(ask: Callable[[], Awaitable[object]]) -> float:
     return (time.process_time() - start) / BATCH
 
 
-async def main(turns: int, port: int) -> None:
+async def main(turns: int, count: int, port: int) -> None:
     """Time batches of each side in turn, after one that does not count."""
     address = f"http://127.0.0.1:{port}/v1"
     os.environ["GENERIC_BASE_URL"] = address
     fast = FastAgent("bench", ignore_config=True)
-    fast.agent("ann", "Be brief.", model="generic.m", use_history=False)
-    sent = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}]
+    past = [("user", "a question"), ("assistant", "an answer")] * (count // 2)
+    with NamedTemporaryFile("w", suffix=".txt") as history:
+        history.writelines(f"---{role.upper()}\n{text}\n" for role, text in past)
+        history.flush()
+        messages = [history.name] if past else []
+        fast.agent("ann", "Be brief.", model="generic.m", use_history=False, messages=messages)
+        await compare(fast, address, turns, past)
+
+
+async def compare(fast: FastAgent, address: str, turns: int, past: list[tuple[str, str]]) -> None:
+    """Print the processor seconds of a turn and of the SDK's request with the same messages."""
+    said = [("system", "Be brief."), *past, ("user", "hello")]
+    sent = [{"role": role, "content": text} for role, text in said]
     ours: list[float] = []
     bare: list[float] = []
     async with AsyncOpenAI(base_url=address, api_key="none") as client, fast.run() as app:
@@ -105,7 +119,7 @@ if __name__ == "__main__":
     process = multiprocessing.get_context("spawn").Process(target=serve, args=(there,))
     process.start()
     try:
-        asyncio.run(main(int(sys.argv[1]), here.recv()))
+        asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), here.recv()))
     finally:
         process.terminate()
         process.join()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.resources.chat.completions import completions
 from tests.models.conftest import HELLO, KEY, ask_of, failure_of_request
 from tests.models.conftest import OpenAIWire as Wired
 
@@ -340,3 +341,24 @@ def test_waits_grow_to_a_bound(attempt: int, jitter: float) -> None:
 @given(st.floats(0, 3600), jitters)
 def test_what_the_provider_asks_is_a_minimum(asked: float, jitter: float) -> None:
     assert asked <= RetryPolicy().wait(1, asked, jitter) <= asked * 1.25
+
+
+async def test_the_sdk_does_not_search_the_messages_of_a_conversation(
+    start_wire: StartWire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[object] = []
+    transform = vars(completions)["async_maybe_transform"]
+
+    async def search(data: dict[str, object], expected: object) -> object:
+        searched.append(data["messages"])
+        return await transform(data, expected)
+
+    monkeypatch.setattr(completions, "async_maybe_transform", search)
+    asked = ask_of(start_wire, Wired.answer(content="hi"))
+    messages = [Message.user("a"), Message.assistant("b"), Message.user("c")]
+    await asked.model.request(ModelRequest("", messages))
+    await asked.model.aclose()
+    [body] = asked.bodies
+    assert [(one["role"], one["content"]) for one in body["messages"]] == [
+        ("user", "a"), ("assistant", "b"), ("user", "c")]  # fmt: skip
+    assert searched == [()]
