@@ -296,6 +296,27 @@ async def test_a_session_takes_the_cards_its_client_reloads(world: AgentWorld) -
         assert said == ["first", "first", "second", "second"]
 
 
+@pytest.mark.spec("SCOPE-9")
+async def test_a_session_takes_new_cards_once_none_of_its_calls_runs(world: AgentWorld) -> None:
+    world.card("slow", model="slow?seconds=30")
+    async with (
+        world.serving(scope="connection") as server,
+        connected(server, MODERN) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        session = session_of(await call_agent(client, "ann", "first"))
+        tasks.start_soon(call_agent, client, "slow", "hello", session)
+        await until(lambda: server.scopes.in_use == 1)
+        world.card("eve")
+        assert world.program.reload().changed
+        with pytest.raises(MCPError, match="unknown tool `eve`"):
+            await ask(client, "eve", "hello", session)
+        tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await until(lambda: server.scopes.in_use == 0)
+            assert await ask(client, "eve", "hello", session) == "hello"
+
+
 @pytest.mark.spec("SCOPE-10")
 async def test_a_request_always_has_the_newest_cards(world: AgentWorld) -> None:
     world.card("ann", model="slow?seconds=0.2")
