@@ -21,6 +21,7 @@ from fast_agent.mcp.listing import (
 )
 from fast_agent.mcp.open_calls import OpenCalls, TotalTimeError
 from fast_agent.text.frozen import frozen
+from fast_agent.text.garbage_collection import collection_paused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -182,7 +183,8 @@ class Connection:
 
     async def _start(self) -> LiveSession:
         # The SDK costs most of a second; an agent without servers never pays for it.
-        from fast_agent.mcp.live_session import LiveSession
+        with collection_paused():
+            from fast_agent.mcp.live_session import LiveSession
 
         self._refuse_if_unstable()
         session = LiveSession(self.spec, self._offered, self.calls, self.catalog)

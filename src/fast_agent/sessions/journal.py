@@ -17,7 +17,8 @@ from fast_agent.sessions.event import (
     TurnEnded,
     row_of,
 )
-from fast_agent.sessions.state import collection_paused, state_of
+from fast_agent.sessions.state import state_of
+from fast_agent.text.garbage_collection import collection_paused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import re
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -32,9 +30,10 @@ from fast_agent.sessions.event import (
     HistoryCompacted,
 )
 from fast_agent.sessions.message_text import read, read_all, read_ids, read_result
+from fast_agent.text.garbage_collection import collection_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from fast_agent.sessions.event import Logged, Place
     from fast_agent.sessions.log import EventLog
@@ -167,32 +166,6 @@ def _carrier(asking: Message, texts: Iterable[Stored]) -> Message:
 
 _USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5,7}")
 """The counts of what a turn used; sessions from before prices have six."""
-
-
-_MANY_VALUES = 10_000
-"""How many new values a search for garbage should not look through."""
-
-
-@contextmanager
-def collection_paused() -> Generator[None]:
-    """Make no search for garbage within.
-
-    Reading a session makes hundreds of thousands of values and no garbage; the collector would
-    look through all of them again and again, which takes longer than reading them.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        # Counting what is frozen walks through all of it, a million values in a large process.
-        if gc.get_count()[0] > _MANY_VALUES and not gc.get_freeze_count():
-            # What was made counts as old, else the next search, which is near, looks through it.
-            gc.freeze()
-            gc.unfreeze()
-        gc.enable()
 
 
 class _Past:

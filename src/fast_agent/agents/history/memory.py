@@ -137,7 +137,7 @@ class Memory:
         if not self.remembers:
             return
         from fast_agent.agents.history.journal import HistoryWriter
-        from fast_agent.sessions.state import collection_paused
+        from fast_agent.text.garbage_collection import collection_paused
 
         with collection_paused():
             past = journal.history(agent)

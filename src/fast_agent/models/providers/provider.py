@@ -24,6 +24,7 @@ from fast_agent.models.facts import facts_of
 from fast_agent.models.model import AnswerWatch
 from fast_agent.models.providers.classes import ADAPTERS, connect
 from fast_agent.text.frozen import frozen
+from fast_agent.text.garbage_collection import collection_paused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -187,7 +188,7 @@ def _wait(
 
 
 def _link(endpoint: Endpoint, stated: StatedFacts) -> ProviderLink:
-    with _IMPORTING:
+    with _IMPORTING, collection_paused():
         try:
             from fast_agent.models.providers.link import ProviderLink
         except ImportError as error:
@@ -217,7 +218,7 @@ def warm(provider: str) -> None:
         return
     address = "http://127.0.0.1/v1"
     endpoint = Endpoint(provider=provider, model="none", api_key="none", base_url=address)
-    with _IMPORTING:
+    with _IMPORTING, collection_paused():
         if provider in _warm:
             return
         with suppress(ImportError, ModelError):  # the first request says what is missing
