@@ -148,7 +148,7 @@ class _Cells:
 
 
 def _kinds(field: JsonValue) -> frozenset[str]:
-    """Return the types a field may have; empty where they cannot be told from its schema."""
+    """Return the types a field may have; empty where its schema does not say."""
     if not isinstance(field, Mapping):
         return frozenset()
     kinds = field.get("type")
