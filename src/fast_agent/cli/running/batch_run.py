@@ -293,7 +293,8 @@ class BatchCommand(CardOptions):
             max_tokens=self.limit_tokens,
             notify=progress.note,
             spent=store.spent_by_runs() if self._is_on_temporal else store.spent(),
-            is_free=partial(_is_free, program),
+            # There, what is sent and counted is a whole run of an agent, not a model's request.
+            is_free=(lambda _: False) if self._is_on_temporal else partial(_is_free, program),
         )
         stopped: FastAgentError | None = None
         try:
@@ -564,11 +565,12 @@ def resumed(
 
 
 def _is_free(program: FastAgent, model: str) -> bool:
-    """Whether a model costs nothing: it runs on this machine."""
+    """Whether a model, and each that may take its place, costs nothing: it runs on this machine."""
     from fast_agent.models.spec import parse_models
 
     settings = program.settings
-    return not parse_models(model, settings.model_aliases, settings.endpoints)[0].is_cloud
+    specs = parse_models(model, settings.model_aliases, settings.endpoints)
+    return not any(spec.is_cloud for spec in specs)
 
 
 async def _drain(
