@@ -114,6 +114,10 @@ def test_a_csv_file_is_read_as_spreadsheets_write_it(
     assert [[item.id, item.message] for item in read_items(path, config(), "no")] == rows[1:]
 
 
+def test_columns_without_a_name_are_no_error(tmp_path: Path) -> None:
+    assert messages(tmp_path / "in.csv", "message,,\nhi,,\n", config()) == ["hi"]
+
+
 def test_a_cell_may_hold_a_document(tmp_path: Path) -> None:
     limit = csv.field_size_limit()
     document = "x" * (2 * limit)

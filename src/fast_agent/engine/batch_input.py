@@ -6,6 +6,7 @@ import csv
 import json
 import random
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date, time
@@ -263,8 +264,10 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
         try:
             reader = csv.DictReader(text, delimiter=delimiter, strict=True)
             names = reader.fieldnames or ()
-            for name in names:
-                if list(names).count(name) > 1:
+            for name, count in Counter(names).items():
+                if (
+                    name and count > 1
+                ):  # columns without a name are left over at the edge of a sheet
                     raise csv.Error(f"its head has `{name}` twice")
             for row in reader:
                 yield reader.line_num, cast("JsonValue", row), _torn(row)

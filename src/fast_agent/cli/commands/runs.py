@@ -98,12 +98,11 @@ def list_runs(
         _wait(find())
     except RunError as error:
         problem = error
-    if problem is not None and not listed:
-        raise problem
-    if as_json or output == "json":
-        standard_output().write_json([run_json(facts) for facts in listed])
-    else:
-        standard_output().write_facts(render_runs(listed))
+    if listed or problem is None:
+        if as_json or output == "json":
+            standard_output().write_json([run_json(facts) for facts in listed])
+        else:
+            standard_output().write_facts(render_runs(listed))
     if problem is not None:
         raise problem
 
