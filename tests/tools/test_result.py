@@ -148,8 +148,9 @@ def test_whole_results_keep_all_they_say(value: object) -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (object(), "a `object` was returned, which is not JSON"),
-        ({"a": object()}, "a `dict` was returned, which is not JSON"),
+        (object(), "a value of type `object` was returned, which is not JSON"),
+        ({"a": [object()]}, "a value of type `object` was returned, which is not JSON"),
+        ({object(): 1}, "a value of type `object` was returned, which is not JSON"),
         (b"\xff\xfe\x00binary", "neither text nor an image"),
         ({"type": "image", "data": 3}, "content block"),
     ],
@@ -162,7 +163,7 @@ def test_what_a_model_cannot_be_given_is_refused(value: object, words: str) -> N
 def test_a_value_that_refers_to_itself_is_refused() -> None:
     value: list[object] = []
     value.append(value)
-    with pytest.raises(ToolError, match="not JSON"):
+    with pytest.raises(ToolError, match=r"the `list` .* not JSON: Circular reference"):
         result_of("c", value)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Final, Never, Protocol, cast, runtime_checkable
 
 from fast_agent.errors import FastAgentError, ToolError
 from fast_agent.messages.json_message import content_from_wire
@@ -48,6 +48,7 @@ _WIRE_TYPES = {
     "resource_link": "uri",
     "resource": "resource",
 }
+_RETURNABLE: Final = "return text, a dict, a list, a dataclass, a pydantic model or a content block"
 _RESULT_FIELDS = frozenset({"content", "structuredContent", "isError", "_meta", "resultType"})
 _IMAGES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -207,17 +208,28 @@ def _json(call_id: str, value: object) -> ToolResult:
     from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
     try:
-        plain = cast("JsonValue", to_jsonable_python(value, by_alias=True, inf_nan_mode="strings"))
+        plain = cast(
+            "JsonValue",
+            to_jsonable_python(value, by_alias=True, inf_nan_mode="strings", fallback=_refuse),
+        )
         text = to_json(plain).decode()
     except (PydanticSerializationError, ValueError) as problem:
-        hint = "return text, a dict, a list, a dataclass, a pydantic model or a content block"
         raise ToolError(
-            f"a `{type(value).__name__}` was returned, which is not JSON", hint=hint
+            f"the `{type(value).__name__}` that was returned is not JSON: {problem}",
+            hint=_RETURNABLE,
         ) from problem
     if isinstance(plain, str):
         text = plain
     structured = plain if isinstance(plain, Mapping | list) else None
     return ToolResult(call_id, (TextContent(text),), structured=structured)
+
+
+def _refuse(value: object) -> Never:
+    """Refuse a value for which there is no JSON, alone or inside another."""
+    raise ToolError(
+        f"a value of type `{type(value).__name__}` was returned, which is not JSON",
+        hint=_RETURNABLE,
+    )
 
 
 def describe_error(error: BaseException) -> str:
