@@ -86,11 +86,14 @@ def answers(world: BatchWorld) -> list[object]:
     return [row.get("output", row.get("error")) for row in world.rows()]
 
 
-@pytest.mark.spec("TEMPORAL-10")
+@pytest.mark.spec("TEMPORAL-10", "BATCH-4")
 def test_two_workers_answer_a_batch(tmp_path: Path) -> None:
     with TemporalServer(in_memory=True) as server, ModelServer() as models:
         world = ClusterWorld(tmp_path, models.url, 40, server)
         with world.worker(), world.worker() as second:
+            done = world.run("--limit-cost", "0.00045", "--concurrency", "2", status=75)
+            assert "the limit of the batch is reached: $0.0004 used" in done.stderr
+            assert sum(models.asked.values()) == 4
             done = world.run("--format", "json")
             assert answers(world) == [f"done: noted item-{number}" for number in range(40)]
             facts = json.loads(done.stdout)
@@ -101,6 +104,9 @@ def test_two_workers_answer_a_batch(tmp_path: Path) -> None:
             assert second.wait(60) == 0
             # Run again, the batch asks nothing.
             world.run()
+            # What models of this machine answer costs nothing.
+            options = ("--output", "free.jsonl", "--model", "passthrough", "--limit", "2")
+            world.run("--limit-cost", "0.00045", *options)
             assert sum(models.asked.values()) == 80
 
 

@@ -294,7 +294,9 @@ class BatchCommand(CardOptions):
             notify=progress.note,
             spent=store.spent_by_runs() if self._is_on_temporal else store.spent(),
             # There, what is sent and counted is a whole run of an agent, not a model's request.
-            is_free=(lambda _: False) if self._is_on_temporal else partial(_is_free, program),
+            is_free=partial(_is_run_free, program, self.model)
+            if self._is_on_temporal
+            else partial(_is_free, program),
         )
         stopped: FastAgentError | None = None
         try:
@@ -571,6 +573,29 @@ def _is_free(program: FastAgent, model: str) -> bool:
     settings = program.settings
     specs = parse_models(model, settings.model_aliases, settings.endpoints)
     return not any(spec.is_cloud for spec in specs)
+
+
+def _is_run_free(program: FastAgent, model: str | None, agent: str) -> bool:
+    """Whether all that runs of an agent could ask costs nothing.
+
+    Args:
+        program: The cards and the configuration.
+        model: The model over the cards, or None.
+        agent: The agent; it may call any other.
+    """
+    from fast_agent.models.check import select_model
+
+    del agent
+    cards = program.load_set.cards.values()
+    return all(
+        _is_free(
+            program,
+            select_model(
+                card.config, program.settings, os.environ, cwd=program.workspace, flag=model
+            ).text,
+        )
+        for card in cards
+    )
 
 
 async def _drain(
