@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 PROGRAM = str(Path(sys.executable).with_name("fast-agent"))
-SERVER = Path(__file__).parents[1] / "mcp/servers/everything.py"
+SERVER = Path(__file__).parents[1] / "mcp/servers/tiny.py"
 # A second process in the background of the shell, which nothing but its group leads to.
 COMMAND = "sleep 1000 & echo $$ $! > pids.new; mv pids.new pids; sleep 1000"
 CALL = f"***CALL_TOOL execute {json.dumps({'command': COMMAND})}"
@@ -34,7 +34,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     card = "---\ntype: agent\nname: lead\nmodel: passthrough\nshell: true\nservers: [every]\n---\n"
     (tmp_path / "cards").mkdir()
     (tmp_path / "cards/lead.md").write_text(f"{card}Lead.\n")
-    server = {"command": sys.executable, "args": [str(SERVER), "stdio"]}
+    server = {"command": sys.executable, "args": [str(SERVER), "once"]}
     settings = {"mcp": {"servers": {"every": server}}}
     (tmp_path / "settings.yaml").write_text(json.dumps(settings))
     return tmp_path

@@ -83,12 +83,12 @@ class Acpx:
         self._program = program
         self._environ = environ
 
-    def trials(self) -> Iterator[Callable[[], Outcome]]:
+    def trials(self) -> Iterator[Callable[[], list[Outcome]]]:
         """Everything that is tried."""
         for trial in TRIALS:
             yield partial(self._try, trial)
 
-    def _try(self, trial: Trial) -> Outcome:
+    def _try(self, trial: Trial) -> list[Outcome]:
         with tempfile.TemporaryDirectory() as place:
             said, reported = "", ""
             for call in trial.calls:
@@ -102,10 +102,10 @@ class Acpx:
             # A process of the client holds the session, and writes here until it ends.
             wait_until(lambda: not lives_with(f"HOME={place}/.home"))
         if trial.said not in said:
-            return Outcome(trial.name, 0, (reported,))
+            return [Outcome(trial.name, 0, (reported,))]
         if there != trial.made:
-            return Outcome(trial.name, 0, (f"the file holds {there!r}",))
-        return Outcome(trial.name, 1, ())
+            return [Outcome(trial.name, 0, (f"the file holds {there!r}",))]
+        return [Outcome(trial.name, 1, ())]
 
     def _call(self, place: Path, arguments: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
         options = ("--cwd", place, "--ttl", "1", "--format", "quiet", "--agent", _AGENT)

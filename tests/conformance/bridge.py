@@ -71,6 +71,9 @@ class Handler(BaseHTTPRequestHandler):
         """Answer a message."""
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         session = self.headers.get("Mcp-Session-Id", "")
+        if message.get("method") == "subscriptions/listen":
+            self._reply(405, None, "")  # it would be answered by a stream, which the bridge is not
+            return
         if message.get("method") == "initialize":
             session = uuid4().hex
             self._bridge.processes[session] = Process(self._bridge.skills)

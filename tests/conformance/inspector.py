@@ -69,7 +69,7 @@ class Inspector:
                 process.terminate()
                 process.communicate()
 
-    def trials(self, url: str | None) -> Iterator[Callable[[], Outcome]]:
+    def trials(self, url: str | None) -> Iterator[Callable[[], list[Outcome]]]:
         """Everything that is asked, in both eras of the protocol.
 
         Args:
@@ -94,7 +94,7 @@ class Inspector:
         inside = [_HEAD, f"{_SKILL}/references"]
         yield Trial(directory, partial(_lists, "resources", "uri", inside))
 
-    def _ask(self, url: str | None, era: str, trial: Trial) -> Outcome:
+    def _ask(self, url: str | None, era: str, trial: Trial) -> list[Outcome]:
         target = self._over_stdio if url is None else (url, "--transport", "http")
         patient = ("--connect-timeout", "120000")  # milliseconds; a loaded machine starts slowly
         options = ("--protocol-era", era, "--quiet", *patient, "--method", *trial.arguments)
@@ -109,10 +109,10 @@ class Inspector:
             )
         name = f"{' '.join(trial.arguments)}, {era}"
         if done.returncode != trial.status:
-            return Outcome(name, 0, (f"exit status {done.returncode}: {done.stderr[-300:]}",))
+            return [Outcome(name, 0, (f"exit status {done.returncode}: {done.stderr[-300:]}",))]
         if not trial.right(done.stdout):
-            return Outcome(name, 0, (f"unlike what is expected: {done.stdout[-300:]}",))
-        return Outcome(name, 1, ())
+            return [Outcome(name, 0, (f"unlike what is expected: {done.stdout[-300:]}",))]
+        return [Outcome(name, 1, ())]
 
 
 class AgentInspector(Inspector):

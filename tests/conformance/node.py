@@ -37,6 +37,7 @@ class Node:
         self.environ: Mapping[str, str] = {
             **os.environ,
             "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+            "NODE_COMPILE_CACHE": str(place / "compiled"),
         }
         """The environment to run programs in."""
 

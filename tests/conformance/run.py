@@ -14,7 +14,6 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,33 +60,34 @@ class Report:
         self.tried = 0
         self.failed = 0
 
-    def add(self, title: str, trials: Iterable[Callable[[], Outcome]]) -> None:
+    def add(self, title: str, trials: Iterable[Callable[[], list[Outcome]]]) -> None:
         """Try things, and print how each went.
 
         Some scenarios wait for less than a second; what fails next to others is tried again alone.
         """
         print(title)
         trials = list(trials)
-        again: list[Callable[[], Outcome]] = []
-        for trial, outcome in zip(trials, self._workers.map(_try, trials), strict=True):
-            if outcome is None or outcome.failed:
+        again: list[Callable[[], list[Outcome]]] = []
+        for trial, outcomes in zip(trials, self._workers.map(_try, trials), strict=True):
+            if outcomes is None or any(one.failed for one in outcomes):
                 again.append(trial)
             else:
-                self._tell(outcome)
+                self._tell(outcomes)
         for trial in again:
             self._tell(trial())
 
-    def _tell(self, outcome: Outcome) -> None:
-        state = "FAILED" if outcome.failed else "ok"
-        print(f"{state:6} {outcome.name}: {outcome.passed} checks passed", flush=True)
-        for failure in outcome.failed:
-            print(f"       {failure}")
-        self.tried += 1
-        self.failed += bool(outcome.failed)
+    def _tell(self, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            state = "FAILED" if outcome.failed else "ok"
+            print(f"{state:6} {outcome.name}: {outcome.passed} checks passed", flush=True)
+            for failure in outcome.failed:
+                print(f"       {failure}")
+            self.tried += 1
+            self.failed += bool(outcome.failed)
 
 
-def _try(trial: Callable[[], Outcome]) -> Outcome | None:
-    """Try one thing; return None where a program or a file failed it."""
+def _try(trial: Callable[[], list[Outcome]]) -> list[Outcome] | None:
+    """Try something; return None where a program or a file failed it."""
     try:
         return trial()
     except (OSError, subprocess.SubprocessError):
@@ -111,20 +111,14 @@ def main() -> int:
         with running_server(HERE / "server.py", "http", SKILLS) as url:
             report.add(
                 "the server over HTTP",
-                (
-                    partial(scenarios.try_server, url, suite.OF_RESOURCES, one)
-                    for one in suite.SERVER
-                ),
+                scenarios.server_trials(url, suite.OF_RESOURCES, suite.SERVER),
             )
         with running_server(HERE / "bridge.py", SKILLS) as url:
             report.add(
                 "the server over stdio",
-                (
-                    partial(scenarios.try_server, url, suite.OF_RESOURCES, one)
-                    for one in suite.OVER_STDIO
-                ),
+                scenarios.server_trials(url, suite.OF_RESOURCES, suite.OVER_STDIO),
             )
-        report.add("the client", (partial(scenarios.try_client, one) for one in suite.CLIENT))
+        report.add("the client", scenarios.client_trials())
         report.add("the Inspector over stdio", inspected.trials(None))
         with inspected.serving() as url:
             report.add("the Inspector over HTTP", inspected.trials(url))
@@ -137,10 +131,7 @@ def main() -> int:
                 report.add("the Inspector and agents over HTTP", scenes.trials(url))
                 report.add(
                     "agents over HTTP",
-                    (
-                        partial(scenarios.try_server, url, suite.OF_AGENTS, one)
-                        for one in suite.AGENTS
-                    ),
+                    scenarios.server_trials(url, suite.OF_AGENTS, suite.AGENTS),
                 )
         report.add("acpx, an editor without a screen", editor.trials())
     print(f"{report.tried - report.failed} of {report.tried} pass")

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 PACKAGE = "@modelcontextprotocol/conformance"
 VERSION = "0.2.0-alpha.12"
 HERE = Path(__file__).parent
 LONGEST = 300.0
 """Seconds after which a program that has not ended hangs."""
+
+_RESULTS = re.compile(r"(?:server-)?(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
+"""The folder of a scenario's results: its name, and when it ended."""
 
 HANDSHAKE = (
     "server-initialize",
@@ -224,56 +229,69 @@ class Suite:
         self._program = program
         self._environ = environ
 
-    def try_server(self, url: str, excused: Mapping[str, str], scenario: Scenario) -> Outcome:
-        """Run a scenario against the server at an address.
+    def server_trials(
+        self, url: str, excused: Mapping[str, str], scenarios: Iterable[Scenario]
+    ) -> Iterator[Callable[[], list[Outcome]]]:
+        """Scenarios against the server at an address; all of a version are one process.
 
         Args:
             url: Where the server is.
             excused: Checks that do not count.
-            scenario: Which scenario.
+            scenarios: Which scenarios.
         """
-        return self._run(("server", "--url", url), scenario, excused)
+        role = ("server", "--url", url)
+        versions: dict[str, list[Scenario]] = {}
+        for one in scenarios:
+            if one.version is None:
+                yield partial(self._run, (*role, "--scenario", one.name), [one], excused)
+            else:
+                versions.setdefault(one.version, []).append(one)
+        for version, wanted in versions.items():
+            options = ("--suite", "all", "--spec-version", version)
+            yield partial(self._run, (*role, *options), wanted, excused)
 
-    def try_client(self, name: str) -> Outcome:
-        """Run a scenario that our client is used in."""
-        return self._run(
-            ("client", "--command", f"{sys.executable} {HERE / 'client.py'}"), Scenario(name), {}
-        )
+    def client_trials(self) -> Iterator[Callable[[], list[Outcome]]]:
+        """Scenarios that our client is used in."""
+        role = ("client", "--command", f"{sys.executable} {HERE / 'client.py'}")
+        for name in CLIENT:
+            yield partial(self._run, (*role, "--scenario", name), [Scenario(name)], {})
 
     def _run(
-        self, role: tuple[str, ...], scenario: Scenario, excused: Mapping[str, str]
-    ) -> Outcome:
-        version = ("--spec-version", scenario.version) if scenario.version else ()
+        self, arguments: Sequence[str], scenarios: Iterable[Scenario], excused: Mapping[str, str]
+    ) -> list[Outcome]:
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run(
-                [
-                    self._program,
-                    *role,
-                    "--scenario",
-                    scenario.name,
-                    "--output-dir",
-                    folder,
-                    *version,
-                ],
+                [self._program, *arguments, "--output-dir", folder],
                 env=self._environ,
                 capture_output=True,
                 text=True,
                 check=False,
                 timeout=LONGEST,
             )
-            checks = list(_checks(Path(folder)))
-        if not checks:
-            failed = (f"no check ran: {(done.stderr or done.stdout)[-500:]}",)
-            return Outcome(scenario.label, 0, failed)
-        failed = tuple(
-            f"{one['id']}: {one.get('errorMessage') or one.get('description')}"
-            for one in checks
-            if one["status"] in {"FAILURE", "WARNING"} and one["id"] not in excused
-        )
-        passed = sum(one["status"] == "SUCCESS" for one in checks)
-        return Outcome(scenario.label, passed, failed)
+            checks = _checks(Path(folder))
+        said = (done.stderr or done.stdout)[-500:]
+        return [_outcome(one, checks.get(one.name, ()), excused, said) for one in scenarios]
 
 
-def _checks(folder: Path) -> Iterator[dict[str, str]]:
+def _checks(folder: Path) -> dict[str, list[dict[str, str]]]:
+    """Read what was checked, by scenario."""
+    found: dict[str, list[dict[str, str]]] = {}
     for file in folder.rglob("checks.json"):
-        yield from json.loads(file.read_text("utf-8"))
+        name = _RESULTS.fullmatch(file.parent.name)
+        assert name is not None, file
+        found[name[1]] = json.loads(file.read_text("utf-8"))
+    return found
+
+
+def _outcome(
+    scenario: Scenario, checks: Iterable[dict[str, str]], excused: Mapping[str, str], said: str
+) -> Outcome:
+    if not checks:
+        return Outcome(scenario.label, 0, (f"no check ran: {said}",))
+    failed = tuple(
+        f"{one['id']}: {one.get('errorMessage') or one.get('description')}"
+        for one in checks
+        if one["status"] in {"FAILURE", "WARNING"} and one["id"] not in excused
+    )
+    passed = sum(one["status"] == "SUCCESS" for one in checks)
+    return Outcome(scenario.label, passed, failed)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import yaml
 from tests.golden.stage import HERE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from tests.golden.stage import Answers
@@ -69,9 +70,9 @@ def _path_of(stage: str) -> Path:
     return RECORDED / f"{stage}.json"
 
 
-def read_changes() -> list[Change]:
-    """Read the answers that were changed on purpose."""
-    # The reader in C takes a tenth of the time, for half a megabyte in each test of a stage.
+@cache
+def read_changes() -> Sequence[Change]:
+    """Read the answers that were changed on purpose, once: they are half a megabyte."""
     found: list[dict[str, Any]] = yaml.load(CHANGED.read_text("utf-8"), yaml.CSafeLoader) or []
     return [Change(**one) for one in found]
 
