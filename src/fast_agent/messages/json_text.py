@@ -30,8 +30,8 @@ JsonPath: TypeAlias = "tuple[str | int, ...]"
 """Keys and indexes from the outermost value to one inside it."""
 
 _MAX_DIGITS = 4300
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_PIECE = r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+'
+_SURROGATE = "[\ud800-\udfff]"
 
 
 @frozen
@@ -101,7 +101,7 @@ def write_json(value: JsonValue, *, indent: int | None = None) -> str:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_plain)
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from error
-    return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub(_SURROGATE, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _plain(value: object) -> object:
@@ -194,7 +194,7 @@ class JsonMap:
         """Walk a text whose syntax is known to be valid."""
         made = cls({}, {}, [])
         stack: list[_Level] = []
-        for token, start, end in _tokens(text):
+        for token, start, end in _pieces(text):
             made._take(stack, token, start, end)
         return made
 
@@ -250,8 +250,8 @@ class JsonMap:
             self.faults.append(JsonFault(fault, start, end))
 
 
-def _tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    for found in _TOKEN.finditer(text):
+def _pieces(text: str) -> Iterator[tuple[str, int, int]]:
+    for found in re.finditer(_PIECE, text, re.DOTALL):
         yield found[0], found.start(), found.end()
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import total_ordering
+
+from fast_agent.text.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@total_ordering
+@frozen
 class Position:
     """A place between two characters.
 
@@ -17,13 +20,20 @@ class Position:
     line: int
     column: int
 
+    def __lt__(self, other: Position) -> bool:
+        return (self.line, self.column) < (other.line, other.column)
 
-@dataclass(frozen=True, slots=True, order=True)
+
+@total_ordering
+@frozen
 class Span:
     """A stretch of text; `end` is the place just after the last character."""
 
     start: Position
     end: Position
+
+    def __lt__(self, other: Span) -> bool:
+        return (self.start, self.end) < (other.start, other.end)
 
     @classmethod
     def at(cls, line: int, column: int, width: int = 1) -> Span:

@@ -6,7 +6,6 @@ may ask the program for values: `Deps`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
@@ -168,7 +167,9 @@ def unified_diff(old: str, new: str, name: str) -> str:
     second = after[start : len(after) - max(0, tail - _CONTEXT)]
     if len(first) * len(second) > _MAX_COMPARED:
         return f"--- {name}\n+++ {name}\n@@ {len(first):,} lines became {len(second):,} @@\n"
-    lines = difflib.unified_diff(first, second, name, name, n=_CONTEXT, lineterm="")
+    from difflib import unified_diff
+
+    lines = unified_diff(first, second, name, name, n=_CONTEXT, lineterm="")
     text = "\n".join(_moved(line, start) for line in lines)
     if not text and old != new:
         return f"--- {name}\n+++ {name}\n@@ only line ends changed @@\n"

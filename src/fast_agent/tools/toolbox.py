@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from operator import is_not
 from typing import TYPE_CHECKING, TypeAlias
@@ -60,6 +59,8 @@ class ToolTable(Mapping[str, "Tool"]):
 
     def unknown(self, call: ToolCall) -> ToolResult:
         """Make the error result for a call whose tool is not here, with the names it may mean."""
+        from difflib import get_close_matches
+
         close = get_close_matches(call.name, self._tools, n=3, cutoff=0.6)
         if close:
             rest = "did you mean " + " or ".join(f"`{name}`" for name in close) + "?"
