@@ -6,6 +6,8 @@ import ast
 import io
 import os
 import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,3 +123,39 @@ def test_a_terminal_says_what_it_is() -> None:
         assert terminal.encoding == "utf-8"
         assert Output(terminal).is_terminal
     os.close(master)
+
+
+NOTE = '''\
+import os, subprocess
+
+def note() -> str:
+    """Write down what the standard streams are, and print something."""
+    subprocess.run("echo said", shell=True)
+    with open("streams", "w") as file:
+        file.writelines(os.path.realpath(f"/proc/self/fd/{number}") + "\\n" for number in range(3))
+    return "noted"
+'''
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+def test_no_file_takes_the_place_of_a_stream_the_parent_closed(
+    closed: tuple[int, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "tools.py").write_text(NOTE)
+    card = "---\nname: a\nmodel: passthrough\nfunction_tools: [tools.py:note]\n---\nNote.\n"
+    (tmp_path / "a.md").write_text(card)
+    program = Path(sys.executable).with_name("fast-agent")
+    closing = " ".join(f"{number}>&-" for number in closed)
+    message = "***CALL_TOOL note {}"
+    command = f'exec "$0" go --card a.md --session --message "$1" {closing}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, program, message],
+        cwd=tmp_path,
+        env={**os.environ, "FAST_AGENT_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0)
+    assert done.stdout == ("" if 1 in closed else "said\nnoted\n")
+    streams = (tmp_path / "streams").read_text().splitlines()
+    assert [streams[number] for number in closed] == [os.devnull] * len(closed)

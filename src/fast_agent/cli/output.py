@@ -173,10 +173,27 @@ class _TerminalBytes(io.RawIOBase):
 
 def guard_streams() -> None:
     """Guard standard error, and standard output where it is a terminal."""
-    if sys.stdout is not None and sys.stdout.isatty() and not isinstance(sys.stdout, GuardedText):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, _opened(number))
+    if sys.stdout.isatty() and not isinstance(sys.stdout, GuardedText):
         sys.stdout = GuardedText(sys.stdout)
-    if sys.stderr is not None and not isinstance(sys.stderr, GuardedText):
+    if not isinstance(sys.stderr, GuardedText):
         sys.stderr = GuardedText(sys.stderr, _redact_by_environment)
+
+
+def _opened(number: int) -> TextIO:
+    """Open a standard stream that the parent closed, on nothing.
+
+    Otherwise the next file, such as a session, gets its number, and whatever a program that is
+    started prints is written into that file.
+    """
+    try:
+        os.fstat(number)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)  # the lowest free number, since those below are open
+        os.set_inheritable(number, True)
+    return os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False)
 
 
 def hide_in_errors(redact: Callable[[str], str]) -> None:
