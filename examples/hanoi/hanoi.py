@@ -124,11 +124,8 @@ class CardVoter:
 
     async def vote(self, question: str, step: int) -> Voted:  # noqa: ARG002 (a model's own luck)
         """Decide one move, in a conversation of its own, so that memory does not grow."""
-        conversation = self._app.new_conversation()
-        try:
+        async with self._app.new_conversation() as conversation:
             result = await self._app.agent("step", conversation).generate(question)
-        finally:
-            await conversation.aclose()
         record: Any = result.workflow
         move = _move(json.loads(record["winner"]))
         return Voted(move, record["total_samples"], record["discarded_samples"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.events import (
         ChildFinished,
         ChildStarted,
@@ -86,6 +87,7 @@ __all__ = [
     "ChildStarted",
     "ConfigError",
     "ContextError",
+    "Conversation",
     "ConversationController",
     "Deps",
     "Event",
@@ -158,6 +160,7 @@ _HOMES = {
     "ConfigError": "fast_agent.errors",
     "ContextError": "fast_agent.errors",
     "Deps": "fast_agent.tools.tool",
+    "Conversation": "fast_agent.agents.conversation",
     "ConversationController": "fast_agent.commands.controller",
     "Event": "fast_agent.agents.events",
     "FastAgent": "fast_agent.app",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, cast, overload
 
-from anyio import CancelScope, Lock, create_task_group
+from anyio import Lock, create_task_group
 
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.set_check import references
@@ -123,6 +123,8 @@ class AgentApp:
         steps: Steps | None = None,
     ) -> Conversation:
         """Start another conversation with the same agents; see `Runtime.new_conversation`.
+
+        Close it with `async with`, or with `await conversation.aclose()`.
 
         `deps` is a value or a list of values for function tools, before those of the program.
         """
@@ -301,15 +303,11 @@ class AgentApp:
     async def _answer(
         self, agent: str, message: str | Message, shape: type[T] | JsonObject | None
     ) -> object:
-        conversation = self.new_conversation()
-        try:
+        async with self.new_conversation() as conversation:
             instance = conversation.agent(agent)
             if shape is None:
                 return await instance.send(message)
             return await instance.structured(message, cast("type[T]", shape))
-        finally:
-            with CancelScope(shield=True):
-                await conversation.aclose()
 
     async def list_tools(self, agent: str | None = None) -> tuple[ToolSpec, ...]:
         """Return the tools an agent can call, as its model sees them.

@@ -36,6 +36,39 @@ async def test_agents_are_made_when_they_are_asked_for_and_once(tmp_path: Path) 
             conversation.agent("bob")
 
 
+async def test_conversations_are_separate_and_end_with_their_blocks(tmp_path: Path) -> None:
+    async with program(tmp_path).run() as app:
+        await app("mine")
+        async with app.new_conversation() as hers, app.new_conversation() as his:
+            await app.agent("ann", hers).send("hers")
+            await app.agent("ann", his).send("his")
+            for conversation, said in ((hers, "hers"), (his, "his"), (None, "mine")):
+                history = app.agent("ann", conversation).history
+                assert [message.text for message in history] == [said, said]
+        assert (hers.live, his.live) == ((), ())
+        with pytest.raises(RunError, match="closed"):
+            app.agent("ann", hers)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_problem_of_closing_is_raised_unless_another_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    async with program(tmp_path).run() as app:
+
+        async def refuse() -> None:
+            raise FastAgentError("it cannot be closed")
+
+        async def converse() -> None:
+            async with app.new_conversation() as conversation:
+                monkeypatch.setattr(conversation.agent("ann"), "aclose", refuse)
+                if fails:
+                    raise FastAgentError("the block is wrong")
+
+        with pytest.raises(FastAgentError, match="is wrong" if fails else "cannot be closed"):
+            await converse()
+
+
 async def test_only_what_changed_and_was_asked_for_is_made_again(tmp_path: Path) -> None:
     async with program(tmp_path).run() as app:
         conversation = app.new_conversation()

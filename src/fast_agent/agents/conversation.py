@@ -6,12 +6,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from anyio import CancelScope
+
 from fast_agent.agents.budget import Meter
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.sessions.cumulative import CumulativeTranscript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
+    from types import TracebackType
+    from typing import Self
 
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.events import Event, Listener
@@ -169,6 +173,21 @@ class Conversation:
             self._agents[name] = follower
             old.append(former)
         return old
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        problem: FastAgentError | None = None
+        with CancelScope(shield=True):
+            problem = await self.aclose()
+        if problem is not None and exc is None:
+            raise problem
 
     async def aclose(self) -> FastAgentError | None:
         """Close every agent, with its history written; returns the first problem."""

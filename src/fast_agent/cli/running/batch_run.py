@@ -636,12 +636,9 @@ async def _drain(
 
 async def _answer(app: AgentApp, run: RunRow, steps: Steps, shape: OutputShape | None) -> RunAnswer:
     """Answer a run in a fresh conversation."""
-    from anyio import CancelScope
-
     from fast_agent.engine.engine import RunAnswer
 
-    conversation = app.new_conversation(steps=steps)
-    try:
+    async with app.new_conversation(steps=steps) as conversation:
         agent = conversation.agent(run.agent)
         result = await agent.generate(json.loads(run.input), output=shape)
         steps.check()
@@ -656,6 +653,3 @@ async def _answer(app: AgentApp, run: RunRow, steps: Steps, shape: OutputShape |
             },
             used.cost,
         )
-    finally:
-        with CancelScope(shield=True):
-            await conversation.aclose()
