@@ -177,6 +177,24 @@ async def test_a_hook_that_forgets_to_return_is_reported(context: ToolContext) -
     assert "return what `call_next` gave" in result.text
 
 
+async def test_what_are_no_arguments_is_refused_with_its_type(context: ToolContext) -> None:
+    async def confuse(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
+        return await call_next(args["a"])
+
+    result = await call(hooked(confuse), context, a=1)
+    assert result.is_error
+    assert "`call_next` was given a `int`, not the arguments" in result.text
+
+
+async def test_a_result_in_a_string_is_its_text(context: ToolContext) -> None:
+    async def quote(ctx: ToolHookContext, args: Any, call_next: CallNext) -> str:
+        return f"said: {await call_next()}"
+
+    result = await call(hooked(quote), context, a=1)
+    assert result.text.startswith("said: ")
+    assert "ToolResult" not in result.text
+
+
 async def test_an_inner_hook_that_fails_is_seen_by_the_outer_one(context: ToolContext) -> None:
     async def fail(ctx: ToolHookContext, args: Any, call_next: CallNext) -> ToolResult:
         raise ValueError

@@ -376,3 +376,6 @@ class TurnResult:
     def text(self) -> str:
         """The answer's text."""
         return self.message.text
+
+    def __str__(self) -> str:
+        return self.text

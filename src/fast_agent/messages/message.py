@@ -197,6 +197,9 @@ class ToolResult:
         """The text blocks, joined by newlines."""
         return text_of(self.content)
 
+    def __str__(self) -> str:
+        return self.text
+
 
 NO_CHANNELS: Mapping[str, tuple[Content, ...]] = Empty()
 """The channels of a message that has none."""
@@ -236,6 +239,9 @@ class Message:
     def text(self) -> str:
         """The text blocks, joined by newlines."""
         return text_of(self.content)
+
+    def __str__(self) -> str:
+        return self.text
 
     def without_native(self) -> Message:
         """Return the message without the provider's native form, for another agent to keep."""

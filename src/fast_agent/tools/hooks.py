@@ -6,6 +6,7 @@ the outermost.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from inspect import iscoroutinefunction, signature
 from logging import getLogger
@@ -19,7 +20,7 @@ from fast_agent.tools.result import error_result, result_of, said
 from fast_agent.tools.toolbox import WrappedTool
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from fast_agent.cards.agent_config import HookPoint
     from fast_agent.messages.message import ToolCall, ToolResult
@@ -128,8 +129,14 @@ class _HookedCall:
             return await self._call_tool(cast("JsonObject", arguments))
         hook = self._hooks[depth]
 
-        async def call_next(args: Mapping[str, object] | None = None) -> ToolResult:
-            return await self.go(depth + 1, arguments if args is None else dict(args))
+        async def call_next(args: object = None) -> ToolResult:
+            if not isinstance(args, Mapping | None):
+                raise ToolError(
+                    f"`call_next` was given a `{type(args).__name__}`, not the arguments",
+                    hint="pass a mapping of arguments by their names, or nothing",
+                )
+            given = cast("Mapping[str, object] | None", args)
+            return await self.go(depth + 1, arguments if given is None else dict(given))
 
         try:
             value = await hook.function(self._hook_context, arguments, call_next)
