@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from fast_agent.agents.events import Event
-    from fast_agent.messages.message import Message
+    from fast_agent.messages.message import Content, Message
     from fast_agent.models.model import DeltaSink, ModelRequest, ModelResponse, ToolSpec
     from fast_agent.models.script import Step
     from fast_agent.runtime.blueprint import Blueprint, Builder
@@ -54,6 +54,7 @@ class World:
     """Scripted models for agents by name; an agent without a script echoes.
 
     Attributes:
+        shown: What the answers of an agent show beside their text, such as a picture, by its name.
         seen: Every request, in the order they were made.
         events: Every event.
         closed: The agents whose models were closed, one for each instance.
@@ -61,6 +62,7 @@ class World:
     """
 
     plays: dict[str, Play] = field(default_factory=dict[str, Play])
+    shown: dict[str, tuple[Content, ...]] = field(default_factory=dict[str, "tuple[Content, ...]"])
     seen: list[Seen] = field(default_factory=list[Seen])
     events: list[Event] = field(default_factory=list["Event"])
     closed: list[str] = field(default_factory=list[str])
@@ -145,7 +147,10 @@ class NotingModel:
         self._world.seen.append(Seen(self._agent, request.system, messages, structured, tools))
         if self._world.pause is not None:
             await self._world.pause(self._agent)
-        return await self._inner.request(request, on_delta)
+        response = await self._inner.request(request, on_delta)
+        more = self._world.shown.get(self._agent, ())
+        message = replace(response.message, content=(*response.message.content, *more))
+        return replace(response, message=message) if more else response
 
     async def aclose(self) -> None:
         """Close the model, after a wait that a cancelled task does not survive."""

@@ -186,10 +186,22 @@ async def test_nothing_is_said_so_and_pictures_are_kept() -> None:
         return ""
 
     world = World({"one": painted, "two": [Say("cut", stop_reason="maxTokens")]})
+    world.shown["one"] = (PICTURE,)
     async with world.runtime(fan("one", "two"), *agents(["one", "two"])) as runtime:
         result = await runtime.agent("fan").generate("go")
     assert result.text == "## one\n\n[no text]\n\n## two\n\ncut"
+    assert result.message.content[1:] == (PICTURE,)
     assert world.warnings == ["agent `two` ended early: maxTokens"]
+
+
+async def test_the_agent_that_joins_sees_the_pictures_of_all() -> None:
+    other = replace(PICTURE, data="aGo=")
+    world = World({"one": ["1"], "two": ["2"], "judge": ["both"]})
+    world.shown.update(one=(PICTURE,), two=(other,))
+    cards = (fan("one", "two", fan_in="judge"), *agents(["one", "two", "judge"]))
+    async with world.runtime(*cards) as runtime:
+        await runtime.agent("fan").generate("go")
+    assert world.asked("judge")[0].messages[-1].content[1:] == (PICTURE, other)
 
 
 async def test_a_branch_that_hangs_is_cancelled_with_the_turn() -> None:

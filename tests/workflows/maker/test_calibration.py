@@ -78,6 +78,13 @@ async def test_what_most_answers_say_counts_as_right() -> None:
     }
 
 
+def test_samples_of_several_steps_are_added() -> None:
+    sums = Calibration(Estimate(7, 10), Estimate(10, 12)) + Calibration(
+        Estimate(1, 3), Estimate(3, 4)
+    )
+    assert sums == Calibration(Estimate(8, 13), Estimate(13, 16))
+
+
 @pytest.mark.anyio
 async def test_the_right_answer_may_be_known() -> None:
     got = await calibrate(drawer("aab-"), 4, right=Sample("b", "b"))
