@@ -93,15 +93,14 @@ async def test_what_a_journal_has_is_restored_to_every_agent(tmp_path: Path) -> 
             conversation = app.new_conversation(journal=session.journal)
             for name in ("ann", "bob"):
                 await conversation.agent(name).send(f"for {name}")
-            used = conversation.usage.requests
-            conversation.agent("ann").load_history([])
-            conversation.agent("bob").load_history([])
-            conversation.restore()
-            lengths = [len(conversation.agent(name).history) for name in ("ann", "bob")]
-            assert used == 2
             again = app.new_conversation(journal=session.journal)
-            assert again.usage.requests == 2
-            assert len(again.agent("ann").history) == lengths[0]
+            assert again.usage.requests == conversation.usage.requests == 2
+            for name in ("ann", "bob"):
+                said = [message.text for message in again.agent(name).history]
+                assert said == [f"for {name}", f"for {name}"]
+            session.rewind(0)
+            again.restore()
+            assert [len(again.agent(name).history) for name in ("ann", "bob")] == [0, 0]
 
 
 async def test_closing_closes_every_agent_and_returns_the_first_problem(

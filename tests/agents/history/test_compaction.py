@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.agents.events import Warned
-from fast_agent.agents.history.compaction import compact, start_for
+from fast_agent.agents.history.compaction import (
+    compact,
+    size_of_message,
+    size_since_answer,
+    start_for,
+)
 from fast_agent.agents.history.transcript import Compaction, Transcript
 from fast_agent.errors import ContextError, LimitError, ModelError, RunError
+from fast_agent.messages.history import History
 from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -36,6 +42,23 @@ def calling(number: int) -> list[Message]:
 
 def texts(conversation: Transcript) -> list[str]:
     return [one.text or ("call" if one.tool_calls else "results") for one in conversation.view]
+
+
+@pytest.mark.parametrize(
+    ("messages", "counted"),
+    [
+        ([], 0),
+        ([Message.user("q" * 400)], 1),
+        (exchange(1), 0),
+        ([*exchange(1), Message.user("q" * 400)], 1),
+        ([*exchange(1), Message.user("q" * 400), Message.user("more")], 2),
+        ([*exchange(1), *calling(1)], 1),
+    ],
+)
+def test_what_no_answer_has_counted_is_estimated(messages: list[Message], counted: int) -> None:
+    left = messages[len(messages) - counted :]
+    assert size_since_answer(History(messages)) == sum(map(size_of_message, left))
+    assert all(size_of_message(message) > 0 for message in left)
 
 
 @pytest.mark.parametrize(
