@@ -11,7 +11,7 @@ from tests.patience import pass_seconds
 from fast_agent.agents.events import Event, Warned
 from fast_agent.cards.agent_config import RequestParams
 from fast_agent.errors import ModelError, RunError, ToolError
-from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
+from fast_agent.messages.message import NO_OBJECT, Message, TextContent, ToolCall, ToolResult
 from fast_agent.models.offline import PassthroughModel
 
 if TYPE_CHECKING:
@@ -196,6 +196,22 @@ async def test_an_unknown_tool_is_an_error_result_with_close_names(
     assert refused.is_error
     assert "did you mean `weather`?" in refused.text
     assert result.usage.tool_calls == 0
+
+
+async def test_no_tool_is_called_with_arguments_that_are_no_object(
+    make_agent: MakeAgent, script: Script, doing: Doing
+) -> None:
+    async def work(call: ToolCall, context: ToolContext) -> str:
+        raise AssertionError(call)
+
+    call = ToolCall("c", "weather", {NO_OBJECT: '{"city": "Par'})
+    model = script([Message("assistant", tool_calls=(call,)), Message.assistant("ok")])
+    agent = make_agent(model, tools=[doing("weather", work)])
+    result = await agent.generate("go")
+    refused = agent.history[2].tool_results[0]
+    assert refused.is_error
+    words = 'the arguments of `weather` are not a JSON object: {"city": "Par'
+    assert (refused.text, result.usage.tool_calls) == (words, 0)
 
 
 async def test_a_result_with_a_wrong_id_is_put_right(

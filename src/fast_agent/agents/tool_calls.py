@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from fast_agent.agents.events import ToolFinished, ToolProgressed, ToolStarted
 from fast_agent.errors import FastAgentError, LimitError, RunError, SessionError
 from fast_agent.messages.history import error_result
-from fast_agent.messages.message import TextContent
+from fast_agent.messages.message import NO_OBJECT, TextContent
 from fast_agent.steps.steps import here
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import describe_error
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 log = getLogger(__name__)
 
 CANCELLED = "cancelled before it finished"
+_MAX_SHOWN = 200
 
 
 Delivery: TypeAlias = "Callable[[], Awaitable[None]]"
@@ -207,6 +208,10 @@ class ToolCalls:
         tool = self._tools.get(call.name)
         if tool is None:
             result = self._tools.unknown(call)
+        elif NO_OBJECT in call.arguments:
+            written = str(call.arguments[NO_OBJECT])[:_MAX_SHOWN]
+            reason = f"the arguments of `{call.name}` are not a JSON object: {written}"
+            result = error_result(call.id, reason)
         else:
             result = await self._attempt(call, tool, index)
         self._results[index] = result

@@ -9,7 +9,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias, TypeVar
 
 from fast_agent.text.frozen import frozen
 
@@ -200,6 +200,9 @@ class ToolResult:
     def __str__(self) -> str:
         return self.text
 
+
+NO_OBJECT: Final = "INVALID_JSON"
+"""The one argument of a call whose arguments are not a JSON object: their text."""
 
 NO_CHANNELS: Mapping[str, tuple[Content, ...]] = Empty()
 """The channels of a message that has none."""

@@ -155,9 +155,43 @@ async def test_too_long_a_conversation_says_so(start_wire: StartWire) -> None:
         pytest.param(Reply([b"{}"]), id="empty"),
     ],
 )
-async def test_nonsense_is_an_error(start_wire: StartWire, nonsense: Reply) -> None:
-    error = await failure_of_request(ask_of(start_wire, nonsense))
+@pytest.mark.parametrize("stream", [False, True])
+async def test_nonsense_is_an_error(start_wire: StartWire, nonsense: Reply, stream: bool) -> None:
+    asked = ask_of(start_wire, nonsense, nonsense)
+    error = await failure_of_request(asked, stream=stream)
     assert "cannot be read" in error.message
+    assert "\n" not in error.message
+    assert "errors.pydantic.dev" not in error.message
+    # In a stream nothing of it is seen, so it is asked for as a whole, once and without a wait.
+    assert (len(asked.wire.seen), asked.waits) == (1 + stream, [])
+
+
+async def test_an_endpoint_that_does_not_stream_is_asked_for_whole_answers(
+    start_wire: StartWire,
+) -> None:
+    whole = [Wired.answer(content=text) for text in ("one", "one", "two")]
+    asked = ask_of(start_wire, *whole)
+    for text in ("one", "two"):
+        response = await asked.model.request(HELLO, asked.deltas.append)
+        assert response.message.text == text
+    await asked.model.aclose()
+    assert asked.deltas == [TextDelta("one"), TextDelta("two")]
+    assert [body.get("stream", False) for body in asked.bodies] == [True, False, False]
+
+
+async def test_a_piece_of_an_unknown_kind_is_an_answer_that_cannot_be_read(
+    start_wire: StartWire,
+) -> None:
+    odd = Reply([b"data: [1, 2]\n\n"], headers={"content-type": "text/event-stream"})
+    error = await failure_of_request(ask_of(start_wire, odd), stream=True)
+    assert "`generic.m` gave an answer that cannot be read: AttributeError" in error.message
+
+
+async def test_a_provider_that_asks_for_no_wait(start_wire: StartWire) -> None:
+    limited = Wired.error(429, "slow down", retry_after="0")
+    asked = ask_of(start_wire, limited, retry=NO_RETRIES)
+    error = await failure_of_request(asked)
+    assert error.hint == "try again"
 
 
 async def test_a_server_that_is_not_there(start_wire: StartWire) -> None:

@@ -267,6 +267,14 @@ async def test_arguments_with_a_number_json_does_not_have_are_no_arguments(
     assert call.arguments == {"INVALID_JSON": text}
 
 
+async def test_a_call_without_arguments_has_none(start_wire: StartWire) -> None:
+    calls = [Wired.call(f"t{at}", "add", text) for at, text in enumerate(("", "{}", "null"))]
+    asked = ask_of(start_wire, Wired.answer("tool_calls", tool_calls=calls))
+    message = (await asked.model.request(HELLO)).message
+    await asked.model.aclose()
+    assert [call.arguments for call in message.tool_calls] == [{}, {}, {}]
+
+
 async def test_a_refusal_is_an_answer_with_its_reason(start_wire: StartWire) -> None:
     asked = ask_of(start_wire, Wired.answer(content=None, refusal="I will not"))
     message = (await asked.model.request(HELLO)).message

@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from fast_agent.errors import ContextError, ModelError
-from fast_agent.messages.message import NO_CHANNELS, NOTHING, Message, TextContent, ToolCall
+from fast_agent.messages.message import (
+    NO_CHANNELS,
+    NO_OBJECT,
+    NOTHING,
+    Message,
+    TextContent,
+    ToolCall,
+)
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta, Usage
 from fast_agent.text.frozen import frozen
 
@@ -228,7 +235,7 @@ class Answer:
         except ValueError:
             arguments = None
         if not isinstance(arguments, dict):
-            arguments = {"INVALID_JSON": call["arguments"]}
+            arguments = {NO_OBJECT: call["arguments"]}
         named = cast("dict[str, Any]", arguments)
         return ToolCall(call["id"] or self._new_id(), call["name"], named)
 

@@ -21,6 +21,9 @@ _MAX_DETAIL: Final = 400
 """Most characters of a provider's own words that go into a message."""
 
 
+_OTHER_API: Final = "check that its address serves the API of this provider"
+
+
 @frozen
 class Failure:
     """A failed attempt.
@@ -33,6 +36,7 @@ class Failure:
         too_long: The conversation is longer than the model's context window.
         of_connection: The provider was not reached, or the connection broke.
         is_quota: The quota or the credit of the account is used up.
+        was_empty: The answer was to be streamed, and the stream had nothing in it.
     """
 
     message: str
@@ -42,6 +46,7 @@ class Failure:
     too_long: bool = False
     of_connection: bool = False
     is_quota: bool = False
+    was_empty: bool = False
 
     @property
     def error(self) -> ModelError:
@@ -65,7 +70,8 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
     """
     who = _who(endpoint)
     if "ended without" in str(error):  # the library's words for a stream that just stops
-        return Failure(f"the answer of {who} broke off before its end", "try again", passing=True)
+        message = f"the answer of {who} broke off before its end"
+        return Failure(message, "try again", passing=True, was_empty=True)
     if isinstance(error, lib.ModelAPIError):
         return _api_failure(error, endpoint)
     if isinstance(error, lib.ContentFilterError):
@@ -73,10 +79,9 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
             f"{who} refused the content: {_safe(str(error), endpoint)}", "change the message"
         )
     if isinstance(error, lib.UnexpectedModelBehavior):
-        return Failure(
-            f"{who} gave an answer that cannot be read: {_safe(str(error), endpoint)}",
-            "check that its address serves the API of this provider",
-        )
+        # The lines below the first are pydantic's, about each part of a union.
+        reason = _safe(str(error).partition("\n")[0], endpoint)
+        return Failure(f"{who} gave an answer that cannot be read: {reason}", _OTHER_API)
     return Failure(
         f"{who} cannot take this request: {_safe(str(error), endpoint)}",
         "leave out what it names, or use a model that takes it",
@@ -102,14 +107,17 @@ def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:
         case _:
             return Failure(
                 f"{who} gave an answer that cannot be read: {_safe(str(error), endpoint)}",
-                "check that its address serves the API of this provider",
+                _OTHER_API,
             )
 
 
 def _passing(error: lib.ModelAPIError, message: str) -> Failure:
     """A failure that may not last, unless the provider says that it will."""
     seconds = error.retry_after
-    hint = "try again later" if seconds is None else f"try again in {seconds:g} seconds"
+    if seconds is None:
+        hint = "try again later"
+    else:
+        hint = f"try again in {seconds:g} seconds" if seconds else "try again"
     lasting = isinstance(error, lib.ModelHTTPError) and error.provider_retry_hint is False
     return Failure(message, hint, passing=not lasting, asked=seconds)
 

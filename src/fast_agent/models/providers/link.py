@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import httpx2
 from pydantic_ai import messages as lib
 from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import InstructionPart
 from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
@@ -33,7 +34,7 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import plain_object
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from pydantic_ai.models import Model as LibraryModel
     from pydantic_ai.settings import ModelSettings
@@ -102,12 +103,13 @@ class ProviderLink:
             if request.compaction is not None:
                 response = await self._compact(messages, asked, request)
             elif on_delta is None:
-                response = await model_request(
-                    self._model,
-                    messages,
-                    model_settings=asked.settings,
-                    model_request_parameters=asked.parameters,
-                )
+                with _reading():
+                    response = await model_request(
+                        self._model,
+                        messages,
+                        model_settings=asked.settings,
+                        model_request_parameters=asked.parameters,
+                    )
             else:
                 response = await self._stream(messages, asked, on_delta)
         except (RuntimeError, httpx2.HTTPError) as error:
@@ -137,12 +139,16 @@ class ProviderLink:
         splitter = None
         if self._endpoint.provider in THINKING_IN_TEXT and asked.output_tool is None:
             splitter = ThinkingSplitter(on_delta)
-        async with model_request_stream(
-            self._model,
-            messages,
-            model_settings=asked.settings,
-            model_request_parameters=asked.parameters,
-        ) as stream:
+        async with AsyncExitStack() as opened:
+            with _reading():
+                stream = await opened.enter_async_context(
+                    model_request_stream(
+                        self._model,
+                        messages,
+                        model_settings=asked.settings,
+                        model_request_parameters=asked.parameters,
+                    )
+                )
             async for event in stream:
                 delta = _delta(event, asked.output_tool, answering)
                 if delta is None or not delta.text:
@@ -199,6 +205,15 @@ class ProviderLink:
         """Close the connections."""
         self._entered = False
         await self._open.aclose()
+
+
+@contextmanager
+def _reading() -> Generator[None]:
+    """Name an answer of a kind that the library does not know, and trips over."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise UnexpectedModelBehavior(f"{type(error).__name__}: {error}") from error
 
 
 def _delta(

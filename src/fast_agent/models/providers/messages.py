@@ -25,6 +25,7 @@ from pydantic_ai import messages as lib
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import (
     NO_CHANNELS,
+    NO_OBJECT,
     AudioContent,
     EmbeddedResource,
     ImageContent,
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 
 REASONING: Final = "reasoning"
 """The channel of a message that holds what the model thought."""
-
-_INVALID: Final = "INVALID_JSON"
-"""The one argument of a call whose arguments are not a JSON object, as the library passes it."""
 
 _STOP_REASONS: Final = {
     "stop": "endTurn",
@@ -244,7 +242,7 @@ def message_of(
                 answer = part.args if isinstance(part.args, str) else json.dumps(part.args or {})
             case lib.ToolCallPart():
                 arguments = _arguments(part)
-                if response.finish_reason == "length" and _INVALID in arguments:
+                if response.finish_reason == "length" and NO_OBJECT in arguments:
                     whole = False  # the limit cut the call short: it cannot be made
                 else:
                     calls.append(ToolCall(part.tool_call_id, part.tool_name, arguments))
@@ -276,11 +274,13 @@ def message_of(
 
 
 def _arguments(part: lib.ToolCallPart) -> dict[str, Any]:
-    """Return the arguments of a call; text that is not JSON is the argument `INVALID_JSON`."""
+    """Return the arguments of a call; text that is no JSON object is one, as the library has it."""
+    if part.args == "null":
+        return {}
     arguments = part.args_as_dict()
     if _is_finite(arguments):
         return arguments
-    return {_INVALID: part.args if isinstance(part.args, str) else repr(part.args)}
+    return {NO_OBJECT: part.args if isinstance(part.args, str) else repr(part.args)}
 
 
 def _is_finite(value: object) -> bool:

@@ -21,7 +21,7 @@ from fast_agent.config.settings import NO_FACTS
 from fast_agent.errors import ModelError
 from fast_agent.models.check import Endpoint
 from fast_agent.models.facts import facts_of
-from fast_agent.models.model import AnswerWatch
+from fast_agent.models.model import AnswerWatch, TextDelta
 from fast_agent.models.providers.classes import ADAPTERS, connect
 from fast_agent.text.frozen import frozen
 from fast_agent.text.garbage_collection import collection_paused
@@ -81,6 +81,7 @@ class ProviderModel:
         self._retry = retry or RetryPolicy()
         self._sleep = sleep
         self._jitter = jitter
+        self._streams = True
         self._link: ProviderLink | None = None
         self._linking = anyio.Lock()
 
@@ -100,7 +101,8 @@ class ProviderModel:
         """Answer one request.
 
         A rate limit, a failing server or a broken connection is tried again within the bounds of
-        the retry policy, but not once a piece of its text has been given to `on_delta`.
+        the retry policy, but not once a piece of its text has been given to `on_delta`. An endpoint
+        that does not stream is asked for whole answers.
 
         Args:
             request: What to answer.
@@ -144,11 +146,16 @@ class ProviderModel:
         policy = self._retry.under(params)
         waited = 0.0
         attempt = 0
+        sink = watch.sink if self._streams else None
         while True:
             attempt += 1
             try:
-                return await link.ask(request, params, self._effort, watch.sink)
+                response = await link.ask(request, params, self._effort, sink)
             except AttemptError as error:
+                if error.failure.was_empty and sink is not None and not watch.is_shown:
+                    # What does not stream, or is no model, says so when asked for a whole answer.
+                    sink = None
+                    continue
                 wait = (
                     None
                     if watch.is_shown
@@ -156,6 +163,11 @@ class ProviderModel:
                 )
                 if wait is None:
                     raise error.failure.error from self._shown(error.__cause__)
+            else:
+                if sink is None and watch.sink is not None:
+                    self._streams = False
+                    watch.sink(TextDelta(response.message.text))
+                return response
             waited += wait
             await self._sleep(wait)
 
