@@ -71,7 +71,8 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
     who = _who(endpoint)
     if "ended without" in str(error):  # the library's words for a stream that just stops
         message = f"the answer of {who} broke off before its end"
-        return Failure(message, "try again", passing=True, was_empty=True)
+        hint = f"try again, and {_OTHER_API}" if endpoint.base_url else "try again"
+        return Failure(message, hint, passing=True, was_empty=True)
     if isinstance(error, lib.ModelAPIError):
         return _api_failure(error, endpoint)
     if isinstance(error, lib.ContentFilterError):
