@@ -575,27 +575,16 @@ def _is_free(program: FastAgent, model: str) -> bool:
     return not any(spec.is_cloud for spec in specs)
 
 
-def _is_run_free(program: FastAgent, model: str | None, agent: str) -> bool:
-    """Whether all that runs of an agent could ask costs nothing.
-
-    Args:
-        program: The cards and the configuration.
-        model: The model over the cards, or None.
-        agent: The agent; it may call any other.
-    """
+def _is_run_free(program: FastAgent, flag: str | None, _: str) -> bool:
+    """Whether a run costs nothing: all cards ask models of this machine, as it may reach them."""
     from fast_agent.models.check import select_model
 
-    del agent
-    cards = program.load_set.cards.values()
-    return all(
-        _is_free(
-            program,
-            select_model(
-                card.config, program.settings, os.environ, cwd=program.workspace, flag=model
-            ).text,
-        )
-        for card in cards
-    )
+    select = partial(select_model, cwd=program.workspace, flag=flag)
+    chosen = [
+        select(card.config, program.settings, os.environ)
+        for card in program.load_set.cards.values()
+    ]
+    return all(_is_free(program, one.text) for one in chosen)
 
 
 async def _drain(

@@ -36,7 +36,7 @@ class Failure:
         too_long: The conversation is longer than the model's context window.
         of_connection: The provider was not reached, or the connection broke.
         is_quota: The quota or the credit of the account is used up.
-        was_empty: The answer was to be streamed, and the stream had nothing in it.
+        broke_off: The stream of the answer ended before its end, if it ever had a beginning.
     """
 
     message: str
@@ -46,7 +46,7 @@ class Failure:
     too_long: bool = False
     of_connection: bool = False
     is_quota: bool = False
-    was_empty: bool = False
+    broke_off: bool = False
 
     @property
     def error(self) -> ModelError:
@@ -70,9 +70,7 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
     """
     who = _who(endpoint)
     if "ended without" in str(error):  # the library's words for a stream that just stops
-        message = f"the answer of {who} broke off before its end"
-        hint = f"try again, and {_OTHER_API}" if endpoint.base_url else "try again"
-        return Failure(message, hint, passing=True, was_empty=True)
+        return broken_off(endpoint)
     if isinstance(error, lib.ModelAPIError):
         return _api_failure(error, endpoint)
     if isinstance(error, lib.ContentFilterError):
@@ -87,6 +85,13 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
         f"{who} cannot take this request: {_safe(str(error), endpoint)}",
         "leave out what it names, or use a model that takes it",
     )
+
+
+def broken_off(endpoint: Endpoint) -> Failure:
+    """Return the failure of a stream that ended before its answer did."""
+    message = f"the answer of {_who(endpoint)} broke off before its end"
+    hint = f"try again, and {_OTHER_API}" if endpoint.base_url else "try again"
+    return Failure(message, hint, passing=True, broke_off=True)
 
 
 def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:

@@ -26,7 +26,7 @@ from fast_agent.models.providers.classes import (
     connect,
     has_own_client,
 )
-from fast_agent.models.providers.errors import Failure, failure_of
+from fast_agent.models.providers.errors import Failure, broken_off, failure_of
 from fast_agent.models.providers.messages import MessageConverter, message_of
 from fast_agent.models.providers.settings import SettingsReader
 from fast_agent.models.providers.strict_schema import AnswerForm, answer_form
@@ -162,10 +162,7 @@ class ProviderLink:
             response = stream.get()
         details = response.provider_details or {}
         if response.finish_reason is None and not details.get("finish_reason"):
-            who = f"`{self._endpoint.spec}`"
-            raise AttemptError(
-                Failure(f"the answer of {who} broke off before its end", "try again", passing=True)
-            )
+            raise AttemptError(broken_off(self._endpoint))
         return response
 
     def _answer(self, response: lib.ModelResponse, asked: LibraryRequest) -> ModelResponse:

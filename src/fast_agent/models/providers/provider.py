@@ -152,7 +152,7 @@ class ProviderModel:
             try:
                 response = await link.ask(request, params, self._effort, sink)
             except AttemptError as error:
-                if error.failure.was_empty and sink is not None and not watch.is_shown:
+                if error.failure.broke_off and sink is not None and not watch.is_shown:
                     # What does not stream, or is no model, says so when asked for a whole answer.
                     sink = None
                     continue
