@@ -410,6 +410,7 @@ class Turn:
             tools.specs,
             setup.params,
             None if output is None else output.schema,
+            notify=self._warn,
         )
         self._life.journal.asks(self._model.name)
         self._life.notify(ModelRequested, self._model.name, self._requests)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
@@ -131,6 +132,7 @@ class ModelRequest:
         compaction: Ask for the messages in the provider's compact form instead of an answer, and
             for this to be kept in it above all; None asks for an answer. Only for a model that
             `compacts`.
+        notify: Called with what a user should know while the answer is awaited, a line each.
     """
 
     system: str
@@ -139,6 +141,7 @@ class ModelRequest:
     params: RequestParams = NO_PARAMS
     output_schema: OutputSchema | None = None
     compaction: str | None = None
+    notify: Callable[[str], None] | None = field(default=None, repr=False, compare=False)
 
 
 @frozen

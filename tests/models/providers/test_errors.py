@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio
@@ -185,6 +186,18 @@ async def test_a_piece_of_an_unknown_kind_is_an_answer_that_cannot_be_read(
     odd = Reply([b"data: [1, 2]\n\n"], headers={"content-type": "text/event-stream"})
     error = await failure_of_request(ask_of(start_wire, odd), stream=True)
     assert "`generic.m` gave an answer that cannot be read: AttributeError" in error.message
+
+
+async def test_a_user_is_told_why_there_is_no_answer_yet(start_wire: StartWire) -> None:
+    busy = [Wired.error(503, "too many"), Wired.error(429, "slow down", retry_after="7")]
+    asked = ask_of(start_wire, *busy, Wired.answer(content="ok"))
+    told: list[str] = []
+    request = replace(HELLO, notify=told.append)
+    assert (await asked.model.request(request)).message.text == "ok"
+    await asked.model.aclose()
+    # The first wait is too short to be worth a word.
+    words = "`generic.m` is limiting the rate of requests: slow down; trying again in 7 s"
+    assert (len(asked.waits), told) == (2, [words])
 
 
 async def test_a_provider_that_asks_for_no_wait(start_wire: StartWire) -> None:

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "ProviderModel", "RetryPolicy", "is_importing", "warm"]
 
+_TOLD_SECONDS: Final = 2.0
+"""From which wait on a user is told why there is no answer yet."""
+
 _IMPORTING: Final = Lock()
 """Held while packages of providers are imported.
 
@@ -152,23 +155,26 @@ class ProviderModel:
             try:
                 response = await link.ask(request, params, self._effort, sink)
             except AttemptError as error:
-                if error.failure.broke_off and sink is not None and not watch.is_shown:
+                failure = error.failure
+                if failure.broke_off and sink is not None and not watch.is_shown:
                     # What does not stream, or is no model, says so when asked for a whole answer.
                     sink = None
                     continue
                 wait = (
                     None
                     if watch.is_shown
-                    else _wait(policy, error.failure, attempt, waited, self._jitter)
+                    else _wait(policy, failure, attempt, waited, self._jitter)
                 )
                 if wait is None:
-                    raise error.failure.error from self._shown(error.__cause__)
+                    raise failure.error from self._shown(error.__cause__)
             else:
                 if sink is None and watch.sink is not None:
                     self._streams = False
                     watch.sink(TextDelta(response.message.text))
                 return response
             waited += wait
+            if wait >= _TOLD_SECONDS and request.notify is not None:
+                request.notify(f"{failure.message}; trying again in {wait:.0f} s")
             await self._sleep(wait)
 
     def _shown(self, cause: BaseException | None) -> BaseException | None:
