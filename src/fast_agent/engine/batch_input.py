@@ -265,9 +265,8 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
             reader = csv.DictReader(text, delimiter=delimiter, strict=True)
             names = reader.fieldnames or ()
             for name, count in Counter(names).items():
-                if (
-                    name and count > 1
-                ):  # columns without a name are left over at the edge of a sheet
+                # Columns without a name are left over at the edge of a sheet.
+                if name and count > 1:
                     raise csv.Error(f"its head has `{name}` twice")
             for row in reader:
                 yield reader.line_num, cast("JsonValue", row), _torn(row)

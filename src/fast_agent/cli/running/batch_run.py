@@ -10,7 +10,7 @@ import time
 from base64 import b64decode
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import fields, replace
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -287,16 +287,17 @@ class BatchCommand(CardOptions):
         if self.retry_failed:
             store.requeue(["failed"])
         redactor = StepRedactor(program.secrets(), str(program.workspace))
+        is_free = partial(_is_free, program)
+        if self._is_on_temporal:
+            # There, what is sent and counted is a whole run of an agent, not a model's request.
+            is_free = partial(_is_run_free, program, self.model)
         requests = ModelRequests(
             self._window,
             max_cost=self.limit_cost,
             max_tokens=self.limit_tokens,
             notify=progress.note,
             spent=store.spent_by_runs() if self._is_on_temporal else store.spent(),
-            # There, what is sent and counted is a whole run of an agent, not a model's request.
-            is_free=partial(_is_run_free, program, self.model)
-            if self._is_on_temporal
-            else partial(_is_free, program),
+            is_free=cache(is_free),
         )
         stopped: FastAgentError | None = None
         try:
