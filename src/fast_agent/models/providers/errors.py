@@ -79,8 +79,7 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
         )
     if isinstance(error, lib.UnexpectedModelBehavior):
         # The lines below the first are pydantic's, about each part of a union.
-        reason = _safe(str(error).partition("\n")[0], endpoint)
-        return Failure(f"{who} gave an answer that cannot be read: {reason}", _OTHER_API)
+        return _unreadable(str(error).partition("\n")[0], endpoint)
     return Failure(
         f"{who} cannot take this request: {_safe(str(error), endpoint)}",
         "leave out what it names, or use a model that takes it",
@@ -92,6 +91,11 @@ def broken_off(endpoint: Endpoint) -> Failure:
     message = f"the answer of {_who(endpoint)} broke off before its end"
     hint = f"try again, and {_OTHER_API}" if endpoint.base_url else "try again"
     return Failure(message, hint, passing=True, broke_off=True)
+
+
+def _unreadable(reason: str, endpoint: Endpoint) -> Failure:
+    what = f"{_who(endpoint)} gave an answer that cannot be read: {_safe(reason, endpoint)}"
+    return Failure(what, _OTHER_API)
 
 
 def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:
@@ -111,10 +115,7 @@ def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:
         case lib.ModelHTTPError():
             return Failure(f"{who} rejected the request{_status(error)}{detail}", error.hint)
         case _:
-            return Failure(
-                f"{who} gave an answer that cannot be read: {_safe(str(error), endpoint)}",
-                _OTHER_API,
-            )
+            return _unreadable(str(error), endpoint)
 
 
 def _passing(error: lib.ModelAPIError, message: str) -> Failure:
