@@ -465,6 +465,13 @@ class TestOutput:
         assert done.code == 0
         assert "the answer ended early: maxIterations" in done.err
 
+    def test_an_empty_answer_says_so(self, run: Run, write_card: WriteCard) -> None:
+        write_card("ann.md", "function_tools: [tools.py:none]")
+        Path("tools.py").write_text("def none() -> None:\n    return None\n")
+        done = run("go", "--card", "ann.md", *PASS, "-m", "***CALL_TOOL none {}")
+        assert (done.code, done.out) == (0, "\n")
+        assert "the answer is empty\n" in done.err
+
     @pytest.mark.spec("MODEL-6")
     def test_a_malformed_command_of_passthrough_fails_at_once(self, run: Run) -> None:
         done = run("go", *PASS, "-m", '***CALL_TOOL one {"a"')

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from fast_agent.agents.events import log_warnings
 from fast_agent.config.settings import COMPACTION_SHARE
 from fast_agent.errors import RunError
+from fast_agent.messages.message import TextContent
 from fast_agent.steps.steps import NULL_STEPS, here
 from fast_agent.text.frozen import frozen
 
@@ -343,6 +344,10 @@ class Outcome:
     stop_reason: str | None = None
 
 
+COMPLETE: Final = frozenset({"endTurn", "stopSequence"})
+"""Why turns end whose answer is whole."""
+
+
 @frozen
 class TurnResult:
     """What a turn returned.
@@ -376,6 +381,14 @@ class TurnResult:
     def text(self) -> str:
         """The answer's text."""
         return self.message.text
+
+    @property
+    def shortcoming(self) -> str | None:
+        """What the user must be told about the answer, if it is cut off or empty."""
+        if self.stop_reason not in COMPLETE:
+            return f"the answer ended early: {self.stop_reason}"
+        has_content = any(not isinstance(block, TextContent) for block in self.message.content)
+        return None if has_content or self.text.strip() else "the answer is empty"
 
     def __str__(self) -> str:
         return self.text

@@ -71,9 +71,12 @@ class Endpoint:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The key and the values of the headers, which must not appear anywhere."""
-        long = (text for text in self.headers.values() if len(text) >= _MIN_SECRET)
-        return (*((self.api_key,) if self.api_key else ()), *long)
+        """The key and the values of the headers, which must not appear anywhere.
+
+        A short one, such as `none`, is no secret: servers that check no key are given it.
+        """
+        values = (self.api_key or "", *self.headers.values())
+        return tuple(text for text in values if len(text) >= _MIN_SECRET)
 
 
 LOCAL_MODULES: Final = ("xllamacpp",)

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from anyio import CancelScope, create_task_group
 from anyio.lowlevel import checkpoint
@@ -15,6 +15,7 @@ from fast_agent.agents.conversation import conversation_of
 from fast_agent.agents.delegation.child_history import call_child
 from fast_agent.agents.events import WorkflowAdvanced
 from fast_agent.agents.tool_calls import ChildCallBatch
+from fast_agent.agents.turn_context import COMPLETE
 from fast_agent.errors import FastAgentError, RunError
 
 if TYPE_CHECKING:
@@ -210,9 +211,6 @@ class WorkflowTurn:
         if result.stop_reason not in COMPLETE:
             self.warn(f"agent `{name}` ended early: {result.stop_reason}")
 
-
-COMPLETE: Final = frozenset({"endTurn", "stopSequence"})
-"""Why turns end whose answer is whole."""
 
 T = TypeVar("T")
 

@@ -197,6 +197,57 @@ async def test_an_overloaded_provider_is_asked_again(start_wire: StartWire) -> N
     assert len(wire.seen) == 3
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_paused_answer_is_continued(start_wire: StartWire, stream: bool) -> None:
+    give = Wired.stream if stream else Wired.answer
+    found = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
+    wire = start_wire(give(TEXT, found, stop="pause_turn"), give(TEXT))
+    model = model_of(wire)
+    deltas: list[Delta] = []
+    params = replace(LIMIT, web_search=True)
+    request = ModelRequest("", [Message.user("go")], params=params)
+    response = await model.request(request, deltas.append if stream else None)
+    await model.aclose()
+    assert (response.message.text, response.message.stop_reason) == ("okay\nokay", "endTurn")
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (40, 10)
+    question, paused = wire.seen[1].body["messages"]
+    assert (question["role"], paused["role"]) == ("user", "assistant")
+    assert [part["type"] for part in paused["content"]] == ["text", "server_tool_use"]
+    if stream:
+        assert "".join(delta.text for delta in deltas) == "okayokay"
+
+
+async def test_an_answer_that_never_ends_ends_where_it_pauses(start_wire: StartWire) -> None:
+    wire = start_wire(*[Wired.answer(TEXT, stop="pause_turn")] * 12)
+    model = model_of(wire)
+    response = await model.request(ModelRequest("", [Message.user("go")], params=LIMIT))
+    await model.aclose()
+    assert response.message.stop_reason == "pause_turn"
+    assert len(wire.seen) == 11
+
+
+async def test_a_stream_that_cannot_be_read_is_an_error_of_the_model(
+    start_wire: StartWire,
+) -> None:
+    reply = Wired.stream(TEXT)
+    event = json.loads(reply.chunks[0].split(b"data: ")[1])
+    event["message"]["usage"] = None
+    first = f"event: message_start\ndata: {json.dumps(event)}\n\n".encode()
+    model = model_of(start_wire(replace(reply, chunks=[first, *reply.chunks[1:]])))
+    deltas: list[Delta] = []
+    with pytest.raises(ModelError, match="gave an answer that cannot be read: AttributeError"):
+        await model.request(ModelRequest("", [Message.user("x")], params=LIMIT), deltas.append)
+    await model.aclose()
+
+
+async def test_a_key_that_is_no_secret_is_not_hidden(start_wire: StartWire) -> None:
+    said = {"type": "error", "error": {"type": "invalid_request_error", "message": "took too long"}}
+    model = model_of(start_wire(OpenAIWire.reply(said, 400)))
+    with pytest.raises(ModelError, match="took too long"):
+        await model.request(ModelRequest("", [Message.user("x")], params=LIMIT))
+    await model.aclose()
+
+
 @pytest.mark.parametrize(
     ("stop", "reason"),
     [

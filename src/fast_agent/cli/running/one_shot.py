@@ -474,8 +474,8 @@ class GoCommand(DumpOptions):
                 lines.write("result", facts)
         else:
             progress.print_answer(result.text)
-        if result.stop_reason not in {"endTurn", "stopSequence"}:
-            progress.note(f"the answer ended early: {result.stop_reason}")
+        if (shortcoming := result.shortcoming) is not None:
+            progress.note(shortcoming)
 
 
 _SHOWN_LINES = 12

@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from fast_agent.models.model import Delta, DeltaSink, ModelRequest, OutputSchema, ToolSpec
 
 
+_MAX_PAUSES: Final = 10
+"""How often a provider may pause in one answer before the answer ends there."""
+
+
 class AttemptError(Exception):
     """One attempt failed; `failure` says how."""
 
@@ -102,16 +106,8 @@ class ProviderLink:
         try:
             if request.compaction is not None:
                 response = await self._compact(messages, asked, request)
-            elif on_delta is None:
-                with _reading():
-                    response = await model_request(
-                        self._model,
-                        messages,
-                        model_settings=asked.settings,
-                        model_request_parameters=asked.parameters,
-                    )
             else:
-                response = await self._stream(messages, asked, on_delta)
+                response = await self._whole(messages, asked, on_delta)
         except (RuntimeError, httpx2.HTTPError) as error:
             raise AttemptError(failure_of(error, self._endpoint)) from error
         return self._answer(response, asked)
@@ -132,6 +128,39 @@ class ProviderLink:
         )
         return await self._model.compact_messages(context, instructions=wanted)
 
+    async def _whole(
+        self, messages: list[lib.ModelMessage], asked: LibraryRequest, on_delta: DeltaSink | None
+    ) -> lib.ModelResponse:
+        """Ask, and let a provider continue that paused while its own tools are at work."""
+        response = await self._once(messages, asked, on_delta)
+        for _ in range(_MAX_PAUSES):
+            if response.state != "suspended":
+                break
+            rest = await self._once([*messages, response], asked, on_delta)
+            response = replace(
+                rest,
+                parts=[*response.parts, *rest.parts],
+                usage=response.usage + rest.usage,
+                provider_details={
+                    **(response.provider_details or {}),
+                    **(rest.provider_details or {}),
+                },
+            )
+        return response
+
+    async def _once(
+        self, messages: list[lib.ModelMessage], asked: LibraryRequest, on_delta: DeltaSink | None
+    ) -> lib.ModelResponse:
+        if on_delta is not None:
+            return await self._stream(messages, asked, on_delta)
+        with _reading():
+            return await model_request(
+                self._model,
+                messages,
+                model_settings=asked.settings,
+                model_request_parameters=asked.parameters,
+            )
+
     async def _stream(
         self, messages: list[lib.ModelMessage], asked: LibraryRequest, on_delta: DeltaSink
     ) -> lib.ModelResponse:
@@ -149,7 +178,12 @@ class ProviderLink:
                         model_request_parameters=asked.parameters,
                     )
                 )
-            async for event in stream:
+            events = aiter(stream)
+            while True:
+                with _reading():
+                    event = await anext(events, None)
+                if event is None:
+                    break
                 delta = _delta(event, asked.output_tool, answering)
                 if delta is None or not delta.text:
                     continue

@@ -123,9 +123,8 @@ class TurnLines:
             self._scroll.add_markdown(result.text, "text")
         counts = self._activity.counts
         self.ended(turn)
-        if result.stop_reason not in {"endTurn", "stopSequence"}:
-            early = f"the answer ended early: {result.stop_reason}"
-            self._scroll.add_lines([self._theme.warning(early)])
+        if (shortcoming := result.shortcoming) is not None:
+            self._scroll.add_lines([self._theme.warning(shortcoming)])
         usage = result.tree_usage
         facts = [seconds(self._clock() - turn.started)]
         for number, noun in zip(counts, ("tool", "agent"), strict=True):
