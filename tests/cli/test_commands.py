@@ -81,11 +81,20 @@ def test_every_command_that_prints_facts_takes_format_json() -> None:
 @pytest.mark.spec("OUT-3")
 def test_models(run: Run, monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    (project / "fastagent.config.yaml").write_text("model_aliases: {mine: openai.gpt-5}")
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "k")
+    monkeypatch.setattr("fast_agent.models.check.find_spec", {"openai": 1, "pydantic_ai": 1}.get)
+    (project / "fastagent.config.yaml").write_text(
+        "model_aliases: {mine: openai.gpt-5}\n"
+        "endpoints: {lab: {base_url: 'https://me:password@lab.example/v1?key=k'}}\n"
+    )
     reported = run("models").out
     assert reported == run("models", "list").out
     assert "OpenAI: ready" in reported
-    assert "Anthropic: set ANTHROPIC_API_KEY" in reported
+    assert "Anthropic: set ANTHROPIC_API_KEY; install fast-agent[anthropic]\n" in reported
+    assert "Azure OpenAI: set AZURE_OPENAI_ENDPOINT\n" in reported
+    assert "Ollama: no key needed, at http://localhost:11434/v1\n" in reported
+    assert "lab            an endpoint of the configuration: no key needed" in reported
+    assert "at https://lab.example/v1\n" in reported
     facts = run("models", "list", "--format", "json").json
     assert facts["aliases"]["mine"] == "openai.gpt-5"
     keys = {provider["name"]: provider["key"] for provider in facts["providers"]}

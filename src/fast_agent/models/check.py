@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
+from urllib.parse import urlsplit, urlunsplit
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -68,6 +69,15 @@ class Endpoint:
     def spec(self) -> str:
         """The model as a spec names it, without an effort."""
         return f"{self.name or self.provider}.{self.model}"
+
+    @property
+    def address(self) -> str | None:
+        """The address without a user, a password or a query, which may hold secrets."""
+        if not self.base_url:
+            return None
+        parts = urlsplit(self.base_url)
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
     @property
     def secrets(self) -> tuple[str, ...]:

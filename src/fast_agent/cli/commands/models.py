@@ -26,12 +26,14 @@ class ModelFacts(TypedDict):
 
 
 class ProviderFact(TypedDict):
-    """One provider: its name in specs, and whether it can be used."""
+    """One provider or configured endpoint: its name in specs, and what it needs to be used."""
 
     name: str
     label: str
     key: bool
     key_variables: list[str]
+    address: str | None
+    missing: list[str]
 
 
 class LocalFact(TypedDict):
@@ -57,22 +59,33 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
     """
     from fast_agent.app import FastAgent
     from fast_agent.config.providers import PROVIDERS
+    from fast_agent.models.check import endpoint_of, installed
     from fast_agent.models.local.weights import WEIGHTS, list_local
-    from fast_agent.models.spec import built_in_names
+    from fast_agent.models.spec import GENERIC, ModelSpec, built_in_names
     from fast_agent.trust.gate import TrustOptions
 
     settings = FastAgent(cwd=cwd, environ=environ, trust=TrustOptions(passive=True)).settings
     providers: list[ProviderFact] = []
-    for name, provider in PROVIDERS.items():
-        configured = settings.providers.get(name)
-        key = any(environ.get(variable) for variable in provider.key_variables)
-        key = key or (configured is not None and configured.api_key is not None)
+    specs = [ModelSpec(given=name, provider=name) for name in PROVIDERS]
+    specs += [ModelSpec(given=name, provider=GENERIC, endpoint=name) for name in settings.endpoints]
+    for spec in specs:
+        provider = PROVIDERS[spec.provider]
+        endpoint = endpoint_of(spec, settings, environ)
+        missing: list[str] = []
+        if provider.key_required and not endpoint.api_key:
+            missing.append(f"set {' or '.join(provider.key_variables)}")
+        if provider.base_url_required and not endpoint.base_url:
+            missing.append(f"set {provider.base_url_variable}")
+        if not installed(provider.modules):
+            missing.append(f"install {provider.requirement}")
         providers.append(
             {
-                "name": name,
-                "label": provider.label,
-                "key": key,
-                "key_variables": list(provider.key_variables),
+                "name": endpoint.name,
+                "label": "an endpoint of the configuration" if spec.endpoint else provider.label,
+                "key": bool(endpoint.api_key),
+                "key_variables": [] if spec.endpoint else list(provider.key_variables),
+                "address": endpoint.address,
+                "missing": missing,
             }
         )
     present = {file.name for file in list_local(environ)} | set(settings.local.models)
@@ -101,8 +114,10 @@ def render_models(facts: ModelFacts) -> str:
     lines.append(f"  {', '.join(facts['offline'])}: for tests and demonstrations")
     lines += ["", "Providers (PROVIDER.MODEL):"]
     for provider in facts["providers"]:
-        variables = " or ".join(provider["key_variables"])
-        state = "ready" if provider["key"] else f"set {variables}" if variables else "no key needed"
+        usable = "ready" if provider["key"] else "no key needed"
+        state = "; ".join(provider["missing"]) or usable
+        if provider["address"]:
+            state += f", at {provider['address']}"
         lines.append(f"  {provider['name']:<14} {provider['label']}: {state}")
     lines += ["", "Short names:"]
     width = max(map(len, facts["aliases"]), default=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from pydantic_ai import exceptions as lib
 
@@ -163,7 +163,7 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
 
 def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> Failure:
     who = _who(endpoint)
-    where = f" at{_address(endpoint)}" if endpoint.base_url else ""
+    where = f" at `{endpoint.address}`" if endpoint.address else ""
     reason = _safe(_deepest(error), endpoint)
     if error.phase == "connect":
         message = f"cannot reach {who}{where}: {reason}"
@@ -195,7 +195,8 @@ def _status(error: lib.ModelAPIError) -> str:
 def _provider(endpoint: Endpoint) -> str:
     facts = PROVIDERS[endpoint.provider]
     is_named = endpoint.provider == "generic" or facts.base_url_required
-    return f"the endpoint{_address(endpoint)}" if is_named else facts.label
+    where = f" `{endpoint.address}`" if endpoint.address else ""
+    return f"the endpoint{where}" if is_named else facts.label
 
 
 def _key_places(endpoint: Endpoint) -> str:
@@ -209,15 +210,6 @@ def _section(endpoint: Endpoint) -> str:
     """Return the section of the configuration that describes an endpoint."""
     is_own = endpoint.name in {"", endpoint.provider}
     return endpoint.provider if is_own else f"endpoints.{endpoint.name}"
-
-
-def _address(endpoint: Endpoint) -> str:
-    """Name the address, without a user, a password or a query that may hold secrets."""
-    if not endpoint.base_url:
-        return ""
-    parts = urlsplit(endpoint.base_url)
-    host = parts.netloc.rpartition("@")[2]
-    return f" `{urlunsplit((parts.scheme, host, parts.path, '', ''))}`"
 
 
 def _who(endpoint: Endpoint) -> str:
