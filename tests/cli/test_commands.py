@@ -90,6 +90,8 @@ def test_models(run: Run, monkeypatch: pytest.MonkeyPatch, project: Path) -> Non
     reported = run("models").out
     assert reported == run("models", "list").out
     assert "OpenAI: ready" in reported
+    fetched = "fetch it with `fast-agent models pull smollm2`; install fast-agent[local]\n"
+    assert fetched in reported
     assert "Anthropic: set ANTHROPIC_API_KEY; install fast-agent[anthropic]\n" in reported
     assert "Azure OpenAI: set AZURE_OPENAI_ENDPOINT\n" in reported
     assert "Ollama: no key needed, at http://localhost:11434/v1\n" in reported

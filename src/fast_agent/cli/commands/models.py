@@ -42,6 +42,7 @@ class LocalFact(TypedDict):
     name: str
     present: bool
     about: str
+    missing: list[str]
 
 
 OFFLINE = ["passthrough", "playback", "slow", "scripted"]
@@ -59,7 +60,12 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
     """
     from fast_agent.app import FastAgent
     from fast_agent.config.providers import PROVIDERS
-    from fast_agent.models.check import endpoint_of, installed
+    from fast_agent.models.check import (
+        LOCAL_MODULES,
+        LOCAL_REQUIREMENT,
+        endpoint_of,
+        installed,
+    )
     from fast_agent.models.local.weights import WEIGHTS, list_local
     from fast_agent.models.spec import GENERIC, ModelSpec, built_in_names
     from fast_agent.trust.gate import TrustOptions
@@ -90,6 +96,7 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
         )
     present = {file.name for file in list_local(environ)} | set(settings.local.models)
     names = dict.fromkeys((*WEIGHTS, *sorted(present)))
+    unrunnable = [] if installed(LOCAL_MODULES) else [f"install {LOCAL_REQUIREMENT}"]
     return {
         "aliases": {**built_in_names().aliases, **settings.model_aliases},
         "providers": providers,
@@ -98,6 +105,7 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
                 "name": name,
                 "present": name in present,
                 "about": WEIGHTS[name].about if name in WEIGHTS else "a GGUF file of your own",
+                "missing": ([] if name in present else [_fetching(name)]) + unrunnable,
             }
             for name in names
         ],
@@ -105,12 +113,16 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
     }
 
 
+def _fetching(name: str) -> str:
+    return f"fetch it with `fast-agent models pull {name}`"
+
+
 def render_models(facts: ModelFacts) -> str:
     """Lay the facts out for a terminal."""
     lines = ["Local models, no key and no network:"]
     for one in facts["local"]:
-        how = "" if one["present"] else f"; fetch it with `fast-agent models pull {one['name']}`"
-        lines.append(f"  local.{one['name']:<14} {one['about']}{how}")
+        about = "; ".join((one["about"], *one["missing"]))
+        lines.append(f"  local.{one['name']:<14} {about}")
     lines.append(f"  {', '.join(facts['offline'])}: for tests and demonstrations")
     lines += ["", "Providers (PROVIDER.MODEL):"]
     for provider in facts["providers"]:
