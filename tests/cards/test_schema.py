@@ -205,6 +205,7 @@ def test_schemas_are_schemas_and_say_what_fields_are(card_type: CardType | None)
         for name, described in card["properties"].items():
             if name != "type":
                 assert described["description"].startswith(fields[name].doc)
+                assert described.get("default") == fields[name].default_for(card["title"])
 
 
 def test_a_type_of_one_schema_must_be_said() -> None:

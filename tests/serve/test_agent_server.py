@@ -20,6 +20,7 @@ from fast_agent.errors import ConfigError
 from fast_agent.serve.agent_server import ServedClient
 from fast_agent.serve.agent_serving import ServeOptions, serve
 from fast_agent.serve.http_access import HttpSettings
+from fast_agent.tools.human import HumanAnswer, HumanRequest
 
 if TYPE_CHECKING:
     from fast_agent.text.json_value import JsonObject
@@ -325,6 +326,20 @@ async def test_nothing_watches_unless_asked_to(world: AgentWorld) -> None:
         assert "eve" not in [tool.name for tool in (await client.list_tools()).tools]
         await client.call_tool("reload", {})
         assert await ask(client, "eve", "hello") == "hello"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "url"),
+    [({"sampling": {}}, None), ({"elicitation": {}}, "https://example.com")],
+)
+async def test_a_client_that_cannot_show_a_question_cancels_it(
+    capabilities: JsonObject, url: str | None
+) -> None:
+    async def ask(method: str, _params: JsonObject) -> JsonObject:
+        raise AssertionError(method)
+
+    request = HumanRequest(message="May I?", agent_name="ann", url=url)
+    assert await ServedClient(ask, capabilities).ask(request) == HumanAnswer(action="cancel")
 
 
 @pytest.mark.parametrize(

@@ -229,6 +229,23 @@ async def test_whichever_event_finds_the_disk_full_log_and_memory_agree_once_the
         assert again.history("lead") == history
 
 
+def test_a_title_and_a_fork_without_room_are_errors_and_change_nothing(
+    store: SessionStore, refused: Callable[[int | None], None]
+) -> None:
+    with store.create() as session:
+        write(session, plain_turn("t0", "one", "two"))
+        kept = session.id
+    store.rename(kept, "old")
+    before = store.list()
+    refused(1)
+    with pytest.raises(SessionError, match="its disk is full"):
+        store.rename(kept, "new")
+    with pytest.raises(SessionError, match="its disk is full"):
+        store.fork(kept)
+    refused(None)
+    assert [(one.id, one.title) for one in store.list()] == [(one.id, one.title) for one in before]
+
+
 @pytest.mark.spec("SESSION-34")
 def test_a_session_continues_once_a_database_that_stayed_away_is_back() -> None:
     with PostgresServer() as server:
