@@ -57,6 +57,27 @@ def test_lists_are_json_for_programs(run: Run, source: Path) -> None:
     assert listed["source"] == str(source)
 
 
+def test_a_skill_that_cannot_be_read_is_reported_and_left_out(run: Run, source: Path) -> None:
+    for name, head in (("no-about", "name: no-about\n"), ("Upper", "name: Upper\n"), ("none", "")):
+        (source / "skills" / name).mkdir()
+        (source / "skills" / name / "SKILL.md").write_text(f"---\n{head}---\nDo.\n")
+    (source / "skills/far").mkdir()
+    (source / "skills/far/SKILL.md").symlink_to("nowhere")
+    alone = run("skills", "add", str(source / "skills/no-about"))
+    assert (alone.code, alone.out) == (1, "")
+    assert "there is no `description`" in alone.err
+    assert "holds no skill that can be added" in alone.err
+    found = run("skills", "search", str(source))
+    assert found.out == "pdf  Does pdf things.\nweb  Does web things.\n"
+    everything = run("skills", "add", str(source))
+    assert everything.out == "added .agents/skills/pdf\nadded .agents/skills/web\n"
+    for reported in (found.err, everything.err):
+        for name in ("no-about", "Upper", "none", "far"):
+            assert f"checkout/skills/{name}/SKILL.md" in reported
+    assert run("skills", "add", str(source), "pdf", "--force").err == ""
+    assert "FA753" in run("skills", "add", str(source), "upper").err
+
+
 @pytest.mark.spec("SKILLS-CLI-1")
 def test_from_a_directory_and_back(run: Run, source: Path) -> None:
     found = run("skills", "search", str(source), "PDF").out

@@ -36,14 +36,17 @@ def command() -> None:
 @_FORMAT
 def search(source: Path, words: tuple[str, ...], output: str) -> None:
     """List the skills of SOURCE, a directory or a Git checkout, that have all WORDS in them."""
-    from fast_agent.cli.output import report_note, standard_output
+    from fast_agent.cli.output import report_diagnostics, report_note, standard_output
     from fast_agent.errors import ResourceError
-    from fast_agent.resources.skill.install import describe, skills_below
+    from fast_agent.resources.skill.install import skills_below
     from fast_agent.text.visible import visible
 
     if not source.is_dir():
         raise ResourceError(f"`{source}` is not a directory")
-    found = {name: describe(folder) for name, folder in sorted(skills_below(source).items())}
+    skills, problems = skills_below(source, str(source))
+    if problems:
+        report_diagnostics(problems)
+    found = {name: skill.description for name, skill in sorted(skills.items())}
     fitting = [name for name, about in found.items() if _has_all(f"{name} {about}", words)]
     if output == "json":
         facts = [{"name": name, "description": found[name]} for name in fitting]
@@ -89,10 +92,11 @@ def list_installed(user: bool, output: str) -> None:
 @_FORCE
 def add(source: Path, names: tuple[str, ...], digest: str | None, user: bool, force: bool) -> None:
     """Copy skills NAMES, or all, of SOURCE: a directory, a Git checkout or an archive."""
-    from fast_agent.cli.output import standard_output
+    from fast_agent.cli.output import report_diagnostics, standard_output
 
     folder = _folder(user)
-    for name in folder.add(source, names, digest=digest, force=force):
+    added = folder.add(source, names, digest=digest, force=force, report=report_diagnostics)
+    for name in added:
         standard_output().line(f"added {folder.place / name}")
 
 

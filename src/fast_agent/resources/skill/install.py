@@ -19,14 +19,16 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Final
 
 from fast_agent.config.home import is_never_served
-from fast_agent.errors import ResourceError
-from fast_agent.resources.skill.frontmatter import is_name, read_head
+from fast_agent.errors import ResourceError, os_reason
+from fast_agent.resources.skill.frontmatter import is_name, read_head, unreadable_skill
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_object
 from fast_agent.text.safe_file import write_atomic
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator, Sequence
+
+    from fast_agent.diagnostics.diagnostic import Diagnostic
 
 SKILL_FILE: Final = "SKILL.md"
 LEDGER: Final = ".installed-skills.json"
@@ -92,7 +94,13 @@ class SkillFolder:
         return found
 
     def add(
-        self, source: Path, wanted: tuple[str, ...], *, digest: str | None, force: bool
+        self,
+        source: Path,
+        wanted: tuple[str, ...],
+        *,
+        digest: str | None,
+        force: bool,
+        report: Callable[[Sequence[Diagnostic]], None],
     ) -> list[str]:
         """Copy the skills of a source.
 
@@ -101,6 +109,7 @@ class SkillFolder:
             wanted: Their names; empty for all.
             digest: The digest an archive must have, as `sha256:…`.
             force: Whether a skill that is there may be replaced.
+            report: Given what is wrong with skills that are left out.
 
         Returns:
             The names of the skills, sorted.
@@ -112,9 +121,16 @@ class SkillFolder:
         whole = Path(os.path.abspath(source))  # noqa: PTH100 - without `..`, links as they are
         archive = _check_archive(whole, digest)
         with _opened(whole) as root:
-            found = skills_below(root)
+            found, problems = skills_below(root, str(source))
             names = sorted(set(wanted) or found)
+            if problems and not (wanted and found.keys() >= set(wanted)):
+                report(problems)
             if not names:
+                if problems:
+                    raise ResourceError(
+                        f"`{source}` holds no skill that can be added",
+                        hint="correct what is reported above",
+                    )
                 raise ResourceError(
                     f"`{source}` holds no skill", hint=f"a skill is a directory with a {SKILL_FILE}"
                 )
@@ -131,8 +147,8 @@ class SkillFolder:
                     )
             ledger = self.installed()
             for name in names:
-                _copy(found[name], self.place / name)
-                inside = found[name].relative_to(root).as_posix()
+                _copy(found[name].folder, self.place / name)
+                inside = found[name].folder.relative_to(root).as_posix()
                 copied = digest_of(self.place / name)
                 ledger[name] = Installed(str(whole), inside, copied, archive)
         self._write(ledger)
@@ -186,23 +202,49 @@ class SkillFolder:
         write_atomic(self.place / LEDGER, (json.dumps(facts, indent=2) + "\n").encode())
 
 
-def skills_below(root: Path) -> dict[str, Path]:
-    """Return the skills of a directory by name; links are not followed."""
-    found: dict[str, Path] = {}
-    for folder, folders, files in islice(os.walk(root), _MAX_FOLDERS):
+@frozen
+class SkillSource:
+    """A skill that can be added.
+
+    Args:
+        folder: Its directory.
+        description: What it does, on one line.
+    """
+
+    folder: Path
+    description: str
+
+
+def skills_below(root: Path, shown: str) -> tuple[dict[str, SkillSource], list[Diagnostic]]:
+    """Find the skills of a directory; links are not followed.
+
+    Args:
+        root: The directory.
+        shown: How problems name it.
+
+    Returns:
+        The skills by name, and what is wrong with those that are left out.
+    """
+    found: dict[str, SkillSource] = {}
+    problems: list[Diagnostic] = []
+    for place, folders, files in islice(os.walk(root), _MAX_FOLDERS):
         folders[:] = sorted(one for one in folders if not is_never_served(one))
-        if SKILL_FILE in files:
-            folders.clear()  # a skill inside a skill is a file of it
-            head = _head(Path(folder))
-            if head is not None:
-                found.setdefault(head[0], Path(folder))
-    return found
-
-
-def describe(folder: Path) -> str:
-    """Return the description of a skill, on one line."""
-    head = _head(folder)
-    return "" if head is None else head[1]
+        if SKILL_FILE not in files:
+            continue
+        folders.clear()  # a skill inside a skill is a file of it
+        folder = Path(place)
+        path = PurePosixPath(shown, folder.relative_to(root).as_posix(), SKILL_FILE)
+        try:
+            head = read_head((folder / SKILL_FILE).read_bytes(), str(path), None)
+        except OSError as error:
+            problems.append(unreadable_skill(str(path), os_reason(error), None, None, None))
+            continue
+        if head.name is not None and is_name(head.name) and head.description is not None:
+            about = " ".join(head.description.split())
+            found.setdefault(head.name, SkillSource(folder, about))
+        else:
+            problems += head.problems
+    return found, problems
 
 
 def digest_of(folder: Path) -> str:
@@ -215,18 +257,6 @@ def digest_of(folder: Path) -> str:
     for name, file in _files(folder):
         hashed.update(f"{name}\0{sha256(file.read_bytes()).hexdigest()}\n".encode())
     return f"sha256:{hashed.hexdigest()}"
-
-
-def _head(folder: Path) -> tuple[str, str] | None:
-    try:
-        data = (folder / SKILL_FILE).read_bytes()
-    except OSError:
-        return None
-    fields = read_head(data, str(folder / SKILL_FILE), None).frontmatter or {}
-    name, about = fields.get("name"), fields.get("description")
-    if not isinstance(name, str) or not is_name(name) or not isinstance(about, str):
-        return None
-    return name, " ".join(about.split())
 
 
 def _files(folder: Path) -> list[tuple[str, Path]]:
