@@ -151,7 +151,7 @@ async def test_too_long_a_conversation_says_so(start_wire: StartWire) -> None:
 @pytest.mark.parametrize(
     "nonsense",
     [
-        pytest.param(Reply([b"<html></html>"], headers={"content-type": "text/html"}), id="html"),
+        pytest.param(Reply([b"<html></html>"]), id="html"),
         pytest.param(Reply([b'{"a":']), id="half"),
         pytest.param(Reply([b"{}"]), id="empty"),
     ],
@@ -165,6 +165,19 @@ async def test_nonsense_is_an_error(start_wire: StartWire, nonsense: Reply, stre
     assert "errors.pydantic.dev" not in error.message
     # In a stream nothing of it is seen, so it is asked for as a whole, once and without a wait.
     assert (len(asked.wire.seen), asked.waits) == (1 + stream, [])
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "generic", "openai"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_web_page_is_named_at_once(
+    start_wire: StartWire, provider: str, stream: bool
+) -> None:
+    page = Reply([b"<html></html>"], headers={"content-type": "text/html; charset=utf-8"})
+    asked = ask_of(start_wire, page, provider=provider)
+    error = await failure_of_request(asked, stream=stream)
+    assert error.message == f"`{provider}.m` gave an answer that cannot be read: it is a web page"
+    assert "address" in (error.hint or "")
+    assert (len(asked.wire.seen), asked.waits) == (1, [])
 
 
 async def test_an_endpoint_that_does_not_stream_is_asked_for_whole_answers(

@@ -306,10 +306,11 @@ def _arguments(adapter: Adapter, endpoint: Endpoint) -> dict[str, Any]:
 def _http_client(sdk: str) -> AsyncClient:
     """Return a client with the limits and time-outs of an SDK."""
     from fast_agent.models.providers.backlog import join_backlog
+    from fast_agent.models.providers.errors import refuse_page
 
     given: dict[str, Any] = {
         "verify": _certificates(*map(os.environ.get, _STORES)),
-        "event_hooks": {"response": [join_backlog]},
+        "event_hooks": {"response": [refuse_page, join_backlog]},
     }
     if sdk == "anthropic":
         import anthropic

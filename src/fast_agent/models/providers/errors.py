@@ -14,6 +14,10 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import did_you_mean
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from httpx2 import Response
+
     from fast_agent.models.check import Endpoint
 
 _HERE: Final = ("localhost", "127.0.0.1", "::1")
@@ -161,7 +165,20 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
             return Failure(f"{_who(endpoint)} rejected the request{_status(error)}{detail}", advice)
 
 
+async def refuse_page(response: Response) -> None:
+    """Stop reading an answer that is a web page: a stream would be empty, and tried again.
+
+    Raises:
+        UnexpectedModelBehavior: It is one.
+    """
+    if response.is_success and response.headers.get("content-type", "").startswith("text/html"):
+        raise lib.UnexpectedModelBehavior("it is a web page")
+
+
 def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> Failure:
+    for cause in _causes(error):
+        if isinstance(cause, lib.UnexpectedModelBehavior):  # as some SDKs pass it on
+            return _unreadable(str(cause), endpoint)
     who = _who(endpoint)
     where = f" at `{endpoint.address}`" if endpoint.address else ""
     reason = _safe(_deepest(error), endpoint)
@@ -181,11 +198,17 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
 def _deepest(error: BaseException) -> str:
     """Find the words nearest to what happened on the network."""
     text = str(error)
+    for cause in _causes(error):
+        text = (os_reason(cause) if isinstance(cause, OSError) else str(cause)) or text
+    return text
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield what an error was raised from, the nearest first."""
     cause = error.__cause__ or error.__context__
     while cause is not None:
-        text = (os_reason(cause) if isinstance(cause, OSError) else str(cause)) or text
+        yield cause
         cause = cause.__cause__ or cause.__context__
-    return text
 
 
 def _status(error: lib.ModelAPIError) -> str:
