@@ -21,9 +21,7 @@ _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 _START = r"(?:\.{0,2}/)?[^\W\d]"
 _FLOW = re.compile(rf"{_START}[\w./@+*-]*(?: [\w./@+*-]+)*")
 _BLOCK = re.compile(rf"{_START}(?:[\w./@+*,;'\"()!?=&%$<>|^~{{}}\[\]\\`-]|:(?=\S)| (?=[^\s#]))*")
-_UNSAFE = re.compile(
-    "[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)
+_UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _ESCAPED = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\x00": "\\0"}
 _ESCAPE = re.compile(rf'["\\\t\n]|{_UNSAFE.pattern}')
 
