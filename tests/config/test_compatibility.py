@@ -27,6 +27,7 @@ def server(place: Place, **values: Any) -> Any:
     [
         ("uvx mcp-server-fetch", "uvx", ("mcp-server-fetch",), None),
         ("npx -y 'a b' .", "npx", ("-y", "a b", "."), None),
+        ("@scope/server --at 1", "npx", ("-y", "@scope/server", "--at", "1"), None),
         ("  https://a.example/mcp?login ", None, (), "https://a.example/mcp?login"),
         ("uvx thing --at ${PLACE:here}", "uvx", ("thing", "--at", "here"), None),
     ],

@@ -8,6 +8,7 @@ import pytest
 
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import check_set
+from fast_agent.cards.records import PEER_SERVER_FIELDS, of_peer
 from fast_agent.formats.importing import Import, plan_import, write_import
 
 if TYPE_CHECKING:
@@ -212,6 +213,58 @@ def test_fields_of_the_peer(tmp_path: Path, line: str) -> None:
     [lost] = [one for one in plan.diagnostics() if one.code == "FA831"]
     assert lost.hint
     assert line.partition(":")[0] in (lost.source_line or "")
+
+
+@pytest.mark.spec("FMT-25")
+def test_servers_of_the_peer(tmp_path: Path) -> None:
+    (tmp_path / "one.md").write_text("""---
+type: agent
+name: one
+mcp_connect:
+  - target: https://one.example/mcp
+    headers: {X-Team: blue}
+    access_token: ${TOKEN}
+    management: provider
+    auth: {oauth: true}
+  - target: "@scope/server --port 1"
+    name: two
+    description: Text.
+  - "@scope/three"
+  - {name: four, connector_id: connector_four, defer_loading: true}
+---
+Do it.
+""")
+    named = "mcp_connect: {five: {target: x, odd: 1}, six: '@scope/six', seven: uvx y}"
+    (tmp_path / "two.md").write_text(f"---\ntype: agent\nname: two\n{named}\n---\nDo it.\n")
+    plan = plan_import([tmp_path], tmp_path / "out", choice="none", cwd=tmp_path)
+    write_import(plan, force=False)
+    load = load_cards([tmp_path / "out"], environ={"TOKEN": "t"})
+    assert load.diagnostics == ()
+    one, two = (card.config.mcp_connect for card in load.cards)
+    assert [(server.name, server.target) for server in one] == [
+        (None, "https://one.example/mcp"),
+        ("two", "npx -y @scope/server --port 1"),
+        (None, "npx -y @scope/three"),
+    ]
+    assert one[0].headers == {"X-Team": "blue", "Authorization": "Bearer t"}
+    assert [(server.name, server.target) for server in two] == [
+        ("five", "x"),
+        ("six", "npx -y @scope/six"),
+        ("seven", "uvx y"),
+    ]
+    lost = [one for one in plan.diagnostics() if one.code == "FA831"]
+    fields = ["management", "auth", "description", "connector_id", "defer_loading"]
+    assert [one.message.split("`")[1] for one in lost] == fields
+    assert any("`odd` is not a field of a server" in one.message for one in plan.diagnostics())
+
+
+@pytest.mark.parametrize("field", PEER_SERVER_FIELDS)
+def test_a_field_of_the_peer_in_a_server_has_its_own_hint(tmp_path: Path, field: str) -> None:
+    card = f"---\nname: one\nmcp_connect: [{{target: x, {field}: y}}]\n---\nDo it.\n"
+    (tmp_path / "one.md").write_text(card)
+    (found,) = load_cards([tmp_path]).diagnostics
+    assert found.code == "FA101"
+    assert found.hint == of_peer(*PEER_SERVER_FIELDS[field])
 
 
 @pytest.mark.spec("FMT-26")

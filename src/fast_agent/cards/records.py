@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from fast_agent.cards.agent_config import (
     HISTORIES,
     ChildHistory,
@@ -23,6 +25,30 @@ from fast_agent.schema.kinds import (
     Text,
     Whole,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PEER_SERVER_FIELDS: Final[Mapping[str, tuple[str, str]]] = {
+    "auth": ("how it logs in", "`fast-agent auth login SERVER` does, or send a token in `headers`"),
+    "access_token": ("a token it sends", "write `headers: {Authorization: Bearer …}`"),
+    "management": ("who makes the connection", "leave it out, the agent makes it"),
+    "connector_id": ("a server of its provider", "name a server as `target`"),
+    "description": ("text for its provider", "leave it out"),
+    "defer_loading": ("when it describes tools", "leave it out"),
+}
+"""Fields of servers in cards of the nearest peer: what each is, and what does the same here."""
+
+
+def of_peer(what: str, instead: str) -> str:
+    """Word the hint on a field of another program.
+
+    Args:
+        what: What it is there.
+        instead: What does the same here.
+    """
+    return f"it is a field of another program ({what}): {instead}"
+
 
 COUNT = Whole(minimum=1)
 """A number of things, at least one."""
@@ -224,4 +250,5 @@ MCP_SERVER = Record(
         ),
     ),
     build=McpConnect,
+    others=tuple((name, of_peer(*peer)) for name, peer in PEER_SERVER_FIELDS.items()),
 )

@@ -19,7 +19,7 @@ from fast_agent.cards.fields import (
     HISTORY_MODES,
     PEER_FIELDS,
 )
-from fast_agent.cards.records import REQUEST_PARAMS
+from fast_agent.cards.records import REQUEST_PARAMS, of_peer
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Fix
 from fast_agent.schema.explanation import (
@@ -212,7 +212,7 @@ def _unknown_field(
     replacement = None
     peer = PEER_FIELDS.get(name)
     if peer is not None:
-        hint = f"it is a field of another program ({peer[0]}): {peer[1]}"
+        hint = of_peer(*peer)
     elif elsewhere is not None:
         types = listed(tuple(one for one in CARD_TYPES if one in elsewhere.types))
         hint = f"`{name}` is a field of {types}"

@@ -358,6 +358,8 @@ class _Translation:
                 message = f"the `target` of the server `{at[-1]}` is not a command line: {error}"
                 self._note(WRONG_SERVER, (*at, "target"), message.lower(), "check its quotes")
                 words = target.split()
+            if words[0].startswith("@"):  # a package of npm
+                words = ["npx", "-y", *words]
             server["command"] = words[0]
             server["args"] = [*words[1:], *as_list(server.get("args"))]
             for key in ("command", "args"):

@@ -147,7 +147,8 @@ def format_of_markdown(path: str, values: JsonObject) -> Format | None:
     by_place: Format | None = next((name for folder, name in _PLACES if folder in parts), None)
     if by_place is not None and (values or by_place == "opencode"):
         return by_place
-    if (PEER_FIELDS.keys() | {"function_tools"}) & values.keys() and "tools" not in values:
+    of_cards = {"function_tools", "mcp_connect"}
+    if (PEER_FIELDS.keys() | of_cards) & values.keys() and "tools" not in values:
         return "peer"
     return _by_fields(values)
 

@@ -180,15 +180,23 @@ def explain_union(kind: AnyOf, value: object, path: Keys, findings: Findings) ->
 
 
 def explain_unknown_key(
-    key: str, known: tuple[str, ...], path: Keys, findings: Findings
+    key: str, known: tuple[str, ...], path: Keys, findings: Findings, hint: str | None = None
 ) -> Invalid:
-    """Report a key a mapping does not have."""
+    """Report a key a mapping does not have.
+
+    Args:
+        key: The key.
+        known: Those it has.
+        path: Where the key stands.
+        findings: Where to report.
+        hint: What to write instead; None looks for one that is spelled alike.
+    """
     rules, place = findings.rules, named(path[:-1], findings)
     if not key.strip():
         findings.add(rules.wrong_value, f"{place} has an empty key", path, key=True)
         return INVALID
-    near = closest(key, known)
-    hint = did_you_mean(near, f"it has {listed(known)}")
+    near = closest(key, known) if hint is None else None
+    hint = hint or did_you_mean(near, f"it has {listed(known)}")
     siblings = findings.value_at(path[:-1])
     taken = isinstance(siblings, dict) and near in siblings
     findings.add(

@@ -172,10 +172,12 @@ class Record:
     Args:
         entries: Its fields, in dump order.
         build: Makes the value from keyword arguments named as the fields.
+        others: Hints on fields that it does not have, by their names.
     """
 
     entries: tuple[Entry, ...]
     build: Callable[..., Any]
+    others: tuple[tuple[str, str], ...] = ()
 
 
 @frozen

@@ -242,7 +242,7 @@ def _record(kind: Record, form: Form | None) -> Read:
             entry = entries.get(key)
             if entry is None:
                 names = tuple(one.name for one in kind.entries)
-                explain_unknown_key(key, names, inner, findings)
+                explain_unknown_key(key, names, inner, findings, dict(kind.others).get(key))
                 continue
             name = entry.name
             if spelled.setdefault(name, key) != key:
