@@ -375,3 +375,12 @@ async def test_a_hook_that_fails_ends_the_turn_and_is_named_with_its_line() -> N
         f"hook `hooks.py:fail` failed in `after_llm_call` at line {line}: LookupError: no such word"
     )
     assert isinstance(caught.value.__cause__, LookupError)
+
+
+async def test_a_hook_that_asks_for_what_the_context_has_not_is_told_what_it_has() -> None:
+    async def ask(ctx: Any) -> None:
+        print(ctx.agent.name)
+
+    with pytest.raises(RunError, match="no attribute 'agent'") as caught:
+        await run("after_llm_call", ANSWER, ask)
+    assert "`agent_name`, `hook_type`, `iteration`, `message`" in (caught.value.hint or "")

@@ -340,4 +340,7 @@ def _failure(hook: Hook, point: HookPoint, error: Exception) -> RunError:
     place = f" at line {lines[-1]}" if lines else ""
     what = error.message if isinstance(error, RunError) else f"{type(error).__name__}: {error}"
     hint = error.hint if isinstance(error, RunError) else None
+    if isinstance(error, AttributeError) and isinstance(error.obj, TurnHookContext):
+        names = [f"`{name}`" for name in dir(TurnHookContext) if not name.startswith("_")]
+        hint = f"the context of a turn hook has {', '.join(names)}"
     return RunError(f"hook `{hook.name}` failed in `{point}`{place}: {what}", hint=hint)

@@ -240,6 +240,14 @@ def test_a_module_that_is_not_there_has_a_hint(tmp_path: Path) -> None:
     assert "install it" in found.hint
 
 
+@pytest.mark.parametrize("line", ["import fast_agent.core", "from fast_agent import Nothing"])
+def test_a_name_this_package_does_not_have_has_a_hint(tmp_path: Path, line: str) -> None:
+    write(tmp_path / "tools.py", f"{line}\ndef add(): ...\n")
+    found = problem("tools.py:add", tmp_path)
+    assert (found.code, found.span.start.line) == ("FA605", 1)
+    assert "public names are in `fast_agent`" in found.hint
+
+
 def test_a_file_that_exits_does_not_end_the_program(tmp_path: Path) -> None:
     write(tmp_path / "tools.py", "import sys\nsys.exit(4)")
     assert "SystemExit: 4" in problem("tools.py:add", tmp_path).message

@@ -140,7 +140,9 @@ def _import_error(path: FunctionPath, file: Path, problem: BaseException) -> Car
     text = str(problem)
     said = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
     hint = None
-    if isinstance(problem, ModuleNotFoundError):
+    if isinstance(problem, ImportError) and (problem.name or "").split(".")[0] == "fast_agent":
+        hint = "public names are in `fast_agent`, those of hooks in `fast_agent.hooks` and `.types`"
+    elif isinstance(problem, ModuleNotFoundError):
         hint = "install it where `fast-agent` is installed, or put the module next to the file"
     shown = _shown(path, file, where)
     source_line: str | None = None
