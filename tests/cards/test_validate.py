@@ -64,6 +64,25 @@ def fixed(found: Diagnostic) -> str | None:
     return None if found.fix is None else found.fix.replacement
 
 
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("---\nmodel: m\n---\n", [(1, 3)]),
+        ("---\n\n# c\nmodel: m\n---\nx\n", [(1, 3)]),
+        ("model: m\n", [(1, 8)]),
+        ("# c\nmodel: m\n", [(1, 3)]),
+        ("---\nmodel: m\n--- \nmodel: n\n", [(1, 3), (3, 4)]),
+    ],
+)
+def test_the_place_of_a_whole_card_is_its_fence_or_first_line(
+    text: str, places: list[tuple[int, int]]
+) -> None:
+    is_markdown = text.count("\n---\n") == 1
+    reading = (read_markdown if is_markdown else read_yaml)(Source("x", text), multi_card=True)
+    starts = [document.start() for document in reading.documents]
+    assert [(at.start.line, at.end.column - at.start.column) for at in starts] == places
+
+
 @pytest.mark.spec(
     "CARD-1", "CARD-6", "CARD-36", "CARD-49", "CARD-62", "CARD-63", "FIELD-4", "FIELD-6"
 )

@@ -324,6 +324,20 @@ async def test_resources_of_the_servers_of_a_card_are_listed_and_read(
     assert "it has `notes`" in other.text
 
 
+@pytest.mark.parametrize(("most", "more"), [(2, ""), (1, "1 more; name one `server`, or read")])
+async def test_a_long_list_of_resources_ends_with_how_many_are_left_out(
+    desk: Desk, server_url: str, monkeypatch: pytest.MonkeyPatch, most: int, more: str
+) -> None:
+    fields = "model: passthrough\nservers: [notes]\nresources: {notes: ['note://a', '*{*']}"
+    desk.write("noter.md", f"---\n{fields}\n---\nRepeat.")
+    desk.program.add_server(replace(from_url(server_url), name="notes"))
+    monkeypatch.setattr("fast_agent.runtime.smart.smart_agent._MAX_LISTED", most)
+    lines = (await desk.call("smart_list_resources", agent_card_path="noter.md")).text.splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("notes: note://a")
+    assert lines[1].startswith(more or "notes: ")
+
+
 @pytest.mark.spec("INTERNAL-27")
 async def test_the_filter_of_the_card_holds_for_its_resources(desk: Desk, server_url: str) -> None:
     fields = "model: passthrough\nservers: [notes]\nresources: {notes: ['note://a']}"
