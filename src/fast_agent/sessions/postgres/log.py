@@ -111,8 +111,8 @@ class PostgresLog:
 
     @property
     def is_due(self) -> bool:
-        """Return True: the end of a turn is in the database before its answer is shown."""
-        return True
+        """Return False: `barrier` waits for the disk of the database already."""
+        return False
 
     @property
     def is_long(self) -> bool:
