@@ -105,6 +105,7 @@ B = AgentConfig(name="b", request_params=params(3))
         (AgentConfig(name="top", type="MAKER", worker="b", max_samples=7), 21),
         (AgentConfig(name="top", type="MAKER", worker="b", max_samples=7, k="auto"), 27 * 3),
         (AgentConfig(name="top", type="chain", sequence=("a",), request_params=params(9)), 2),
+        (AgentConfig(name="top", type="chain", sequence=("a", "away")), 2),
     ],
 )
 def test_a_turn_costs_at_most(config: AgentConfig, requests: int) -> None:
