@@ -281,7 +281,11 @@ async def test_the_steps_of_an_agent_with_a_queue_wait_for_its_workers(
         program.load_agents(".")
         pinned = await pin_cards(world.runs, program, EditionChoices(), [])
         assert pinned.queues == ("gpu",)
-        assert "no worker serves the queue `gpu`" in capsys.readouterr().err
+        told = capsys.readouterr().err
+        assert "no worker serves the queue `gpu`" in told
+        address = world.runs.options.address
+        waits_for = f"its runs wait for `fast-agent worker --temporal-address {address}`"
+        assert f"no worker serves the queue `{world.runs.options.queue}`: {waits_for}" in told
         call = '***CALL_TOOL agent__painter {"message": "***CALL_TOOL double {\\"n\\": 4}"}'
         async with world.worker():
             run = await world.start("boss", call, edition=pinned)
@@ -293,6 +297,7 @@ async def test_the_steps_of_an_agent_with_a_queue_wait_for_its_workers(
             async with world.worker(queues=("gpu",)):
                 assert "8" in (await world.runs.result(run)).message.text
                 assert await world.runs.unserved(pinned) == []
+                assert await world.runs.has_workers()
         scheduled = [
             event.activity_task_scheduled_event_attributes
             for event in (await run.fetch_history()).events

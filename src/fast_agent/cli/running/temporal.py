@@ -175,7 +175,7 @@ def carry_turns(program: FastAgent, options: CardOptions, address: str | None) -
 async def pin_cards(
     runs: TemporalRuns, program: FastAgent, choices: EditionChoices, tools: list[Path]
 ) -> Pinned:
-    """Keep the cards of a program for workers, and name their queues without a worker.
+    """Keep the cards of a program for workers, and name the queues without a worker.
 
     Args:
         runs: Keeps them.
@@ -189,6 +189,12 @@ async def pin_cards(
     from fast_agent.cli.output import report_note
 
     pinned = await runs.pin(program, choices, tools=tools)
+    if not await runs.has_workers():
+        queue, address = runs.options.queue, runs.options.address
+        report_note(
+            f"no worker serves the queue `{queue}`: its runs wait for"
+            f" `fast-agent worker --temporal-address {address}`"
+        )
     for name in await runs.unserved(pinned):
         report_note(
             f"no worker serves the queue `{name}`: steps of its agents wait for"

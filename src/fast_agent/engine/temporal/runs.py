@@ -289,19 +289,29 @@ class TemporalRuns:
         now = asyncio.get_running_loop().time()
         known = self._served.get(name)
         if known is None or known[0] < now:
-            request = DescribeTaskQueueRequest(
-                namespace=self.client.namespace,
-                task_queue=TaskQueue(name=self.options.side_queue(name)),
-                task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
-            )
-            try:
-                found = await self.client.workflow_service.describe_task_queue(request)
-                served = len(found.pollers) > 0
-            except RPCError:
-                served = False
+            queue = self.options.side_queue(name)
+            served = bool(await self._is_polled(queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY))
             known = now + _POLL_SECONDS if served else now, served
             self._served[name] = known
         return known[1]
+
+    async def has_workers(self) -> bool:
+        """Whether workers take runs now; True where the server does not say."""
+        found = await self._is_polled(self.options.queue, TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW)
+        return found is not False
+
+    async def _is_polled(self, queue: str, kind: TaskQueueType.ValueType) -> bool | None:
+        """Whether workers took something from a queue lately; None where the server is silent."""
+        request = DescribeTaskQueueRequest(
+            namespace=self.client.namespace,
+            task_queue=TaskQueue(name=queue),
+            task_queue_type=kind,
+        )
+        try:
+            found = await self.client.workflow_service.describe_task_queue(request)
+        except RPCError:
+            return None
+        return len(found.pollers) > 0
 
     def _read(self, value: dict[str, Any]) -> RunResult:
         restored = self.redactor.restored
