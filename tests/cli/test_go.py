@@ -465,6 +465,20 @@ class TestOutput:
         assert done.code == 0
         assert "the answer ended early: maxIterations" in done.err
 
+    def test_a_model_that_does_not_begin_to_answer_is_named_again_and_again(
+        self, run: Run, write_card: WriteCard, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("fast_agent.cli.running.progress.SILENT_SECONDS", 0.05)
+        write_card("ann.md")
+        slow = "slow?seconds=1.5"
+        done = run("go", "--card", "ann.md", "--model", slow, "-m", "hi")
+        waited = [line for line in done.err.splitlines() if "still waiting" in line]
+        assert waited[:2] == [
+            f"ann: still waiting for `slow`, for {seconds} s now" for seconds in (0.05, 0.1)
+        ]
+        assert len(waited) < 7
+        assert done.out == "hi\n"
+
     def test_an_empty_answer_says_so(self, run: Run, write_card: WriteCard) -> None:
         write_card("ann.md", "function_tools: [tools.py:none]")
         Path("tools.py").write_text("def none() -> None:\n    return None\n")

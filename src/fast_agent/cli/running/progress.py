@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import time
+from asyncio import get_running_loop
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.cli.output import report_note, standard_error, standard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from asyncio import TimerHandle
+    from collections.abc import Callable, Sequence
 
-    from fast_agent.agents.events import Event, Listener
+    from fast_agent.agents.events import Event, Listener, Origin
     from fast_agent.app import FastAgent
     from fast_agent.engine.batch import BatchCounts
     from fast_agent.engine.model_requests import ModelRequests
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 100
+
+SILENT_SECONDS = 30.0
+"""After how long a user is told that a model has not begun to answer."""
 
 
 class Progress:
@@ -38,6 +43,7 @@ class Progress:
         self._stream = stream and self._out.is_terminal
         self._streamed = ""
         self._unshown = _Unshown()
+        self._waits = _Waits(self._note_apart)
 
     @property
     def listener(self) -> Listener | None:
@@ -72,6 +78,7 @@ class Progress:
             WorkflowAdvanced,
         )
 
+        self._waits.see(event)
         if self._unshown.has(event):
             return
         match event:
@@ -80,9 +87,8 @@ class Progress:
                     self._streamed += text
                     self._out.write(text)
             case ToolStarted(origin=origin, call=call):
-                self._end_line()
                 arguments = _shortened(json.dumps(dict(call.arguments), ensure_ascii=False))
-                self.note(f"{origin.agent}: {call.name} {arguments}")
+                self._note_apart(f"{origin.agent}: {call.name} {arguments}")
             case ToolFinished(origin=origin, call=call, result=result) if result.is_error:
                 self.note(f"{origin.agent}: {call.name} failed: {_shortened(result.text)}")
             case ChildFinished(origin=origin, child=child, error=error) if error is not None:
@@ -99,10 +105,53 @@ class Progress:
             case _:
                 pass
 
+    def _note_apart(self, text: str) -> None:
+        self._end_line()
+        self.note(text)
+
     def _end_line(self) -> None:
         if self._streamed and not self._streamed.endswith("\n"):
             self._out.line()
         self._streamed = ""
+
+
+class _Waits:
+    """Says that a model has not begun to answer, again whenever the wait has doubled.
+
+    Args:
+        tell: Given a line.
+    """
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._timers: dict[str, TimerHandle] = {}
+
+    def see(self, event: Event) -> None:
+        """Take note of an event."""
+        from fast_agent.agents.events import (
+            ModelAnswered,
+            ModelRequested,
+            TextStreamed,
+            TurnFinished,
+        )
+
+        match event:
+            case ModelRequested(origin=origin, model=model):
+                self._wait(origin, model, SILENT_SECONDS, SILENT_SECONDS)
+            case TextStreamed() | ModelAnswered() | TurnFinished():
+                timer = self._timers.pop(event.origin.turn_id, None)
+                if timer is not None:
+                    timer.cancel()
+            case _:
+                pass
+
+    def _wait(self, origin: Origin, model: str, seconds: float, whole: float) -> None:
+        loop = get_running_loop()
+        self._timers[origin.turn_id] = loop.call_later(seconds, self._told, origin, model, whole)
+
+    def _told(self, origin: Origin, model: str, seconds: float) -> None:
+        self._tell(f"{origin.agent}: still waiting for `{model}`, for {seconds:g} s now")
+        self._wait(origin, model, seconds, 2 * seconds)
 
 
 class _Unshown:
