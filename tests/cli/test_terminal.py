@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.terminal import asked_at_terminal, at_terminal
+from tests.cli.terminal import COMMAND, asked_at_terminal, at_terminal
+from tests.patience import PATIENCE
 
 from fast_agent.messages.message import Message
 from fast_agent.sessions.store import SessionStore
@@ -284,3 +288,36 @@ def test_messages_are_unchanged_in_memory(project: Path) -> None:
     from fast_agent.messages.file import read_history
 
     assert read_history(project / "kept.json").messages[-1].text == Message.user(GALLERY).text
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (("serve", "--transport", "stdio", "--card", "ann.md"), "an MCP client is expected"),
+        (("resources", "serve"), "an MCP client is expected"),
+        (("resources", "serve", "--transport", "stdio", "--internal"), "an MCP client is expected"),
+        (("acp", "--card", "ann.md", "--no-session"), "an editor is expected"),
+        (("go", "--card", "ann.md", "-m", "-"), "read from the terminal until Ctrl-D"),
+    ],
+)
+def test_a_user_at_a_terminal_learns_what_is_expected_there(
+    write_card: WriteCard, command: tuple[str, ...], expected: str
+) -> None:
+    write_card("ann.md", "model: passthrough")
+    master, slave = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            [COMMAND, *command], stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        try:
+            assert process.stderr is not None
+            assert expected in process.stderr.readline().decode()
+            os.write(master, b"hi\n\x04" if command[0] == "go" else b"\x04")
+            out, err = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+            process.wait()
+        assert (process.returncode, out, err) == (0, b"hi\n" if command[0] == "go" else b"", b"")
+    finally:
+        os.close(master)
+        os.close(slave)

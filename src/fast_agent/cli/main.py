@@ -151,6 +151,10 @@ def serve_resources(values: Mapping[str, object]) -> None:
 
     service = roots_of(values).open().service(SERVER_NAME, __version__)
     end_start()
+    if os.isatty(0):
+        from fast_agent.cli.output import CLIENT_EXPECTED, report_note
+
+        report_note(CLIENT_EXPECTED)
     serve_stdio(service)
 
 

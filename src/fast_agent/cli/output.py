@@ -17,7 +17,7 @@ import json
 import os
 import sys
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import TYPE_CHECKING, Self, TextIO, cast
+from typing import TYPE_CHECKING, Final, Self, TextIO, cast
 
 import click
 
@@ -371,6 +371,17 @@ def report_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
 def report_note(text: str) -> None:
     """Print a line a person should know of."""
     standard_error().line(_printable(text))
+
+
+CLIENT_EXPECTED: Final = (
+    "an MCP client is expected on standard input; `--transport http` serves at an address"
+)
+
+
+def report_input(text: str) -> None:
+    """Say what is expected on standard input, if it is a terminal, where nothing would come."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        report_note(text)
 
 
 def report_left_out(text: str) -> None:

@@ -12,7 +12,7 @@ import click
 from fast_agent.acp.remembered import PERMISSIONS_FILE, RememberedPermissions, RestartState
 from fast_agent.cli import card_options, options
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
-from fast_agent.cli.output import ErrorCollector
+from fast_agent.cli.output import ErrorCollector, report_input
 from fast_agent.cli.process import show_log
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
@@ -92,6 +92,7 @@ class AcpCommand(DumpOptions):
             store=None if self.no_session else cache(partial(card_options.session_store, program)),
         )
         end_start()
+        report_input("an editor is expected on standard input: name this command in its settings")
         serve_stdio(opening, watch=self.watch, handover=handover)
 
 

@@ -10,7 +10,13 @@ from click.core import ParameterSource
 
 from fast_agent.cli import card_options, options
 from fast_agent.cli.card_options import DumpOptions, check_dump, dump_agents, wants_dump
-from fast_agent.cli.output import ErrorCollector, report_note, standard_error
+from fast_agent.cli.output import (
+    CLIENT_EXPECTED,
+    ErrorCollector,
+    report_input,
+    report_note,
+    standard_error,
+)
 from fast_agent.cli.process import show_log
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
@@ -92,6 +98,8 @@ class ServeCommand(DumpOptions):
             from fast_agent.serve.connections import raise_descriptor_limit
 
             raise_descriptor_limit()
+        else:
+            report_input(CLIENT_EXPECTED)
 
         options = ServeOptions(
             transport=self.transport,

@@ -18,7 +18,7 @@ from fast_agent.cli.card_options import (
     session_store,
     wants_dump,
 )
-from fast_agent.cli.output import ErrorCollector, prints_apart, report_note
+from fast_agent.cli.output import ErrorCollector, prints_apart, report_input, report_note
 from fast_agent.cli.process import show_log
 from fast_agent.config.providers import split_models
 from fast_agent.errors import FastAgentError, HistoryError, RunError, SessionError, TrustError
@@ -346,6 +346,7 @@ class GoCommand(DumpOptions):
         if self.message is not None:
             text = self.message
             if text == "-":
+                report_input("the message is read from the terminal until Ctrl-D")
                 # The end of the last line belongs to the shell, not to the message.
                 text = sys.stdin.read().removesuffix("\n")
             if not text.strip():
