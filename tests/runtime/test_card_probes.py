@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.cards.agent_config import AgentConfig
+from fast_agent.cards.agent_config import AgentConfig, McpConnect
 from fast_agent.cards.card import Card
 from fast_agent.cards.load import load_cards
 from fast_agent.config.load import load_settings
 from fast_agent.mcp.listing import SIZES_FILE, ListedTool, ToolSizes
-from fast_agent.mcp.server import from_settings
+from fast_agent.mcp.server import from_connect, from_settings
 from fast_agent.runtime.card_probes import card_probes, history_probe
 from fast_agent.text.span import Span
 
@@ -106,6 +106,11 @@ def test_servers_that_fill_the_window_are_named_from_what_the_last_run_recorded(
         " `passthrough` has room for, before the first message: `docs` about 4,000,"
         " `mail` about 3,000"
     )
+    brought = "---\nmcp_connect: {mine: my-server}\n---\nBe brief.\n"
+    assert problems(brought) == []
+    mine = from_connect(McpConnect(target="my-server", name="mine"), directory=tmp_path)
+    sizes.remember(mine, [listed("find", 31_994)])
+    assert "before the first message: `mine` about 8,000" in problems()[0]
     filtered = "---\nservers: [docs, mail]\ntools: {docs: [none]}\n---\nBe brief.\n"
     assert problems(filtered) == []
     assert "secret" not in (home / SIZES_FILE).read_text()

@@ -324,6 +324,24 @@ async def test_resources_of_the_servers_of_a_card_are_listed_and_read(
     assert "it has `notes`" in other.text
 
 
+async def test_the_server_that_lists_a_resource_is_asked_for_it(
+    desk: Desk, server_url: str
+) -> None:
+    desk.write("noter.md", "---\nmodel: passthrough\nservers: [notes, more]\n---\nRepeat.")
+
+    async def get(uri: str) -> ToolResult:
+        fresh = Desk(desk.directory.parent)
+        for name in ("notes", "more"):
+            fresh.program.add_server(replace(from_url(server_url), name=name))
+        return await fresh.call("smart_get_resource", agent_card_path="noter.md", uri=uri)
+
+    assert not (await get("note://a")).is_error
+    missing = await get("note://none")
+    assert missing.is_error
+    assert "no server lists `note://none`" in missing.text
+    assert "say which `server`: `notes`, `more`" in missing.text
+
+
 @pytest.mark.parametrize(("most", "more"), [(2, ""), (1, "1 more; name one `server`, or read")])
 async def test_a_long_list_of_resources_ends_with_how_many_are_left_out(
     desk: Desk, server_url: str, monkeypatch: pytest.MonkeyPatch, most: int, more: str
