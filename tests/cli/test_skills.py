@@ -61,8 +61,10 @@ def test_a_skill_that_cannot_be_read_is_reported_and_left_out(run: Run, source: 
     for name, head in (("no-about", "name: no-about\n"), ("Upper", "name: Upper\n"), ("none", "")):
         (source / "skills" / name).mkdir()
         (source / "skills" / name / "SKILL.md").write_text(f"---\n{head}---\nDo.\n")
-    (source / "skills/far").mkdir()
-    (source / "skills/far/SKILL.md").symlink_to("nowhere")
+    for name in ("far", "pipe"):
+        (source / "skills" / name).mkdir()
+    (source / "skills/far/SKILL.md").symlink_to(source / "skills/pdf/SKILL.md")
+    os.mkfifo(source / "skills/pipe/SKILL.md")
     alone = run("skills", "add", str(source / "skills/no-about"))
     assert (alone.code, alone.out) == (1, "")
     assert "there is no `description`" in alone.err
@@ -72,7 +74,7 @@ def test_a_skill_that_cannot_be_read_is_reported_and_left_out(run: Run, source: 
     everything = run("skills", "add", str(source))
     assert everything.out == "added .agents/skills/pdf\nadded .agents/skills/web\n"
     for reported in (found.err, everything.err):
-        for name in ("no-about", "Upper", "none", "far"):
+        for name in ("no-about", "Upper", "none", "far", "pipe"):
             assert f"checkout/skills/{name}/SKILL.md" in reported
     assert run("skills", "add", str(source), "pdf", "--force").err == ""
     assert "FA753" in run("skills", "add", str(source), "upper").err

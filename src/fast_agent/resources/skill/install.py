@@ -235,6 +235,11 @@ def skills_below(root: Path, shown: str) -> tuple[dict[str, SkillSource], list[D
         folder = Path(place)
         path = PurePosixPath(shown, folder.relative_to(root).as_posix(), SKILL_FILE)
         try:
+            facts = (folder / SKILL_FILE).lstat()
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
+                message = f"it is not a file of at most {MAX_BYTES >> 20} MiB"
+                problems.append(unreadable_skill(str(path), message, None, None, None))
+                continue
             head = read_head((folder / SKILL_FILE).read_bytes(), str(path), None)
         except OSError as error:
             problems.append(unreadable_skill(str(path), os_reason(error), None, None, None))
