@@ -201,6 +201,18 @@ def test_fmt_orders_fields_and_keeps_the_rest(run: Run) -> None:
     assert run("fmt", "nowhere.md").codes == ["FA131"]
 
 
+def test_fmt_reports_what_it_cannot_read_and_formats_the_rest(run: Run) -> None:
+    Path("cards").mkdir()
+    Path("cards/a.md").write_text("---\nmodel: sonnet\ntype: agent\n---\nx\n")
+    Path("cards/b.md").write_text("---\nname: [b\n---\nx\n")
+    os.mkfifo("cards/c.yaml")
+    done = run("fmt", "cards")
+    assert (done.code, done.out) == (1, "formatted cards/a.md\n")
+    assert "cards/b.md:" in done.err
+    assert "it is a pipe" in done.err
+    assert run("fmt", "cards", "--check").code == 1
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(run: Run, shell: str) -> None:
     done = run("completion", shell)

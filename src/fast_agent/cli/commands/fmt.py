@@ -40,14 +40,17 @@ def command(paths: tuple[Path, ...], check: bool) -> None:
 
     named = paths or ((AGENT_CARDS if AGENT_CARDS.is_dir() else Path()),)
     load = load_cards(named, environ=VariableNames({}), multi_card=True)
-    load_problems = [one for one in load.diagnostics if one.code in {"FA131", "FA134", "FA137"}]
-    if load_problems:
+    names = dict.fromkeys(card.path for card in load.cards)
+    errors = (one for one in load.diagnostics if one.severity == "error")
+    unread = [one for one in errors if one.path not in names]
+    if unread:
         from fast_agent.cli.output import report_diagnostics
 
-        report_diagnostics(load_problems)
+        report_diagnostics(unread)
+    if any(one.code in {"FA131", "FA134", "FA137"} for one in unread):
         sys.exit(1)
-    failed = False
-    for path in dict.fromkeys(card.path for card in load.cards):
+    failed = bool(unread)
+    for path in names:
         if Path(path) not in paths and leads_away(Path(path)):
             failed = True
             standard_error().line(f"{path} {LINKED}")
