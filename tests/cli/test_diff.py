@@ -175,6 +175,14 @@ def test_what_cannot_be_compared_is_refused(run: Run, project: Path) -> None:
 
 
 @pytest.mark.usefixtures("sets")
+def test_a_set_with_a_file_that_cannot_be_read_is_not_compared(run: Run, project: Path) -> None:
+    (project / "set").mkdir()
+    (project / "set/good.md").write_text("---\nname: good\n---\nx\n")
+    (project / "set/bad.md").write_text("---\nname: [bad\n---\nx\n")
+    done = run("diff", "set", "set/good.md")
+    assert (done.code, done.out, done.codes) == (1, "", ["FA110"])
+
+
 def test_control_characters_are_visible(run: Run, project: Path) -> None:
     write(project / "new/gone.md", "gone", "", "Answer \x1b[2J.")
     out = run("diff", "old/gone.md", "new/gone.md").out

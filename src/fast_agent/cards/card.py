@@ -163,6 +163,11 @@ class CardLoad:
     unread: tuple[str, ...] = ()
     files: tuple[FileLoad, ...] = ()
 
+    def unread_errors(self) -> list[Diagnostic]:
+        """Return the errors of files that gave no card."""
+        unread = (file for file in self.files if not file.cards)
+        return [one for file in unread for one in file.diagnostics if one.severity == "error"]
+
     @classmethod
     def of(cls, files: Iterable[FileLoad]) -> Self:
         """Join what files gave, in load order."""

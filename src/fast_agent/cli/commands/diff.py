@@ -204,14 +204,11 @@ def _change(name: str, before: JsonObject | None, after: JsonObject | None) -> C
 
 def _card_side(name: str, *, multi_card: bool) -> Side:
     from fast_agent.cards.load import load_cards
-    from fast_agent.cards.load_set import check_set
     from fast_agent.text.environment import VariableNames
 
     load = load_cards([name], environ=VariableNames(os.environ), multi_card=multi_card)
-    problems = [*load.diagnostics, *check_set(load.cards, unread=load.unread)]
-    errors = [one for one in problems if one.severity == "error"]
-    if errors and not load.cards:
-        raise CardError(errors[0].message, hint=errors[0].hint, diagnostics=errors)
+    if unread := load.unread_errors():
+        raise CardError(unread[0].message, hint=unread[0].hint, diagnostics=unread)
     effects: dict[str, list[JsonValue]] = {}
     for effect in _effects(name, load.cards):
         effects.setdefault(effect.holder.name, []).append(f"{effect.kind} {effect.subject}")

@@ -40,9 +40,7 @@ def command(paths: tuple[Path, ...], check: bool) -> None:
 
     named = paths or ((AGENT_CARDS if AGENT_CARDS.is_dir() else Path()),)
     load = load_cards(named, environ=VariableNames({}), multi_card=True)
-    names = dict.fromkeys(card.path for card in load.cards)
-    errors = (one for one in load.diagnostics if one.severity == "error")
-    unread = [one for one in errors if one.path not in names]
+    unread = load.unread_errors()
     if unread:
         from fast_agent.cli.output import report_diagnostics
 
@@ -50,7 +48,7 @@ def command(paths: tuple[Path, ...], check: bool) -> None:
     if any(one.code in {"FA131", "FA134", "FA137"} for one in unread):
         sys.exit(1)
     failed = bool(unread)
-    for path in names:
+    for path in dict.fromkeys(card.path for card in load.cards):
         if Path(path) not in paths and leads_away(Path(path)):
             failed = True
             standard_error().line(f"{path} {LINKED}")
