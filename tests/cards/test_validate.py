@@ -64,6 +64,12 @@ def fixed(found: Diagnostic) -> str | None:
     return None if found.fix is None else found.fix.replacement
 
 
+@pytest.mark.parametrize("name", ["retries", "retry_seconds"])
+@pytest.mark.parametrize(("value", "codes"), [("0", []), ("1", []), ("-1", ["FA103"])])
+def test_bounds_of_retries(name: str, value: str, codes: list[str]) -> None:
+    assert [one.code for one in faults(f"request_params: {{{name}: {value}}}")] == codes
+
+
 @pytest.mark.parametrize(
     ("text", "places"),
     [

@@ -46,6 +46,21 @@ def test_a_session_is_found_by_its_id_or_the_beginning_of_it(tmp_path: Path) -> 
             store.find(wrong)
 
 
+def test_an_alias_finds_a_session_until_nothing_happened_in_it_for_too_long(
+    tmp_path: Path,
+) -> None:
+    clock = [1_000.0]
+    store = SessionStore(tmp_path, now=lambda: clock[0])
+    with store.create(alias="ab12") as session:
+        write(session, plain_turn("t", "one", "two"))
+    for path in tmp_path.rglob(f"{session.id}*"):
+        os.utime(path, (1_000, 1_000))
+    for now, found in ((1_000.0, session.id), (1_060.0, session.id), (1_060.5, None)):
+        clock[0] = now
+        assert store.aliased("ab12", idle_seconds=60) == found
+    assert store.aliased("ab13", idle_seconds=1e9) is None
+
+
 SECRET = "sk-secret-0123456789"
 
 

@@ -1,0 +1,60 @@
+"""Connections: which of them end where there is no room."""
+
+from __future__ import annotations
+
+import pytest
+
+from fast_agent.serve.connections import ConnectionLimits, Connections
+
+
+class Held:
+    """A connection that records what became of it."""
+
+    def __init__(self) -> None:
+        self.is_known = False
+        self.ended = False
+        self.leaving = False
+
+    def check(self, now: float) -> None:
+        raise AssertionError(now)
+
+    def end(self) -> None:
+        self.ended = True
+
+    def leave(self) -> None:
+        self.leaving = True
+
+
+def connections(count: int, *, bodies: int) -> tuple[Connections, list[Held]]:
+    made = Connections(ConnectionLimits(bodies_bytes=bodies), has_token=False)
+    held = [Held() for _ in range(count)]
+    for one in held:
+        assert made.add(one)
+    return made, held
+
+
+@pytest.mark.parametrize(("more", "fits"), [(1, True), (40, True), (41, False)])
+def test_bodies_take_at_most_what_they_may_together(more: int, fits: bool) -> None:
+    all_of_them, (first, second) = connections(2, bodies=100)
+    assert all_of_them.hold(first, 60)
+    assert all_of_them.hold(second, more)
+    assert first.ended is not fits
+    assert not second.ended
+
+
+def test_a_body_does_not_end_for_its_own_next_piece() -> None:
+    all_of_them, (first, second) = connections(2, bodies=100)
+    assert all_of_them.hold(first, 60)
+    assert all_of_them.hold(first, 40)
+    assert not all_of_them.hold(first, 1)
+    assert not all_of_them.hold(first, 101)
+    assert all_of_them.hold(second, 50)
+    assert (first.ended, second.ended) == (True, False)
+
+
+def test_a_body_that_was_read_makes_room() -> None:
+    all_of_them, (first, second) = connections(2, bodies=100)
+    assert all_of_them.hold(first, 100)
+    all_of_them.release(first)
+    assert all_of_them.hold(second, 100)
+    assert not first.ended
