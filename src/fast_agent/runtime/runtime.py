@@ -112,10 +112,8 @@ class Runtime:
             steps=_steps_of(options.steps, options.journal),
             deps=options.deps,
         )
-        # What runs below an agent's turn was chosen by a model: it gets no more than its card says.
-        self._extra_servers = options.extra_servers if turn is None else ()
-        load_set = self._with_granted(load_set, options)
         self._options = options
+        load_set = self._with_granted(load_set)
         self._carrier = carrier
         self._chosen: dict[str, str] = {}
         self._meter = Meter("session")
@@ -291,7 +289,7 @@ class Runtime:
         Raises:
             FastAgentError: A card cannot be run; everything is as it was.
         """
-        load_set = self._with_granted(load_set, self._options)
+        load_set = self._with_granted(load_set)
         before, known, conversations = self._edition, load_set.cards, tuple(self._conversations)
         gone = [name for name in before.load_set.cards if name not in known]
         if settings is not None:
@@ -321,12 +319,12 @@ class Runtime:
             self._waits = True
             self._pool.start_soon(self._wait_for_former)
 
-    def _with_granted(self, load_set: LoadSet, options: RuntimeOptions) -> LoadSet:
-        if not self._extra_servers:
+    def _with_granted(self, load_set: LoadSet) -> LoadSet:
+        options = self._options
+        if not options.extra_servers:
             return load_set
-        return with_granted(
-            load_set, self._extra_servers, () if options.barred is None else options.barred()
-        )
+        barred = () if options.barred is None else options.barred()
+        return with_granted(load_set, options.extra_servers, barred)
 
     async def _close_former(self) -> None:
         """Close instances that were replaced together, as soon as no turn of theirs runs.

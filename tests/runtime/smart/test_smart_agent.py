@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agent_fields import AgentFields
     from fast_agent.agents.events import Listener
+    from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.messages.message import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -367,6 +368,24 @@ async def test_the_filter_of_the_card_holds_for_its_resources(desk: Desk, server
         result = await fresh.call(tool, agent_card_path="noter.md", uri="note://hidden", **more)
         assert result.is_error
         assert "not open to this agent" in result.text
+
+
+async def test_a_card_that_a_model_reaches_has_no_servers_of_the_conversation(
+    desk: Desk, server_url: str
+) -> None:
+    desk.write("plain.md", "---\nmodel: passthrough\n---\nRepeat.")
+    notes = replace(from_url(server_url), name="notes")
+
+    def with_server(given: RuntimeOptions) -> RuntimeOptions:
+        return replace(given, servers=(notes,), extra_servers=("notes",))
+
+    desk.program.smart("desk", model="passthrough")
+    async with desk.program.run(adjust=with_server) as app:
+        assert any(tool.name.startswith("notes__") for tool in await app.list_tools("desk"))
+        answer = await app.desk.send(
+            '***CALL_TOOL smart_list_resources {"agent_card_path": "plain.md"}'
+        )
+    assert "has no MCP servers" in answer
 
 
 async def test_a_card_without_servers_says_so(desk: Desk) -> None:

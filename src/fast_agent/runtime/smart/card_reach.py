@@ -161,6 +161,7 @@ class ReachableCards:
         registry = self._registry_of(path, load)
         if options.admit is not None and not options.trust_cards:
             registry = self._registry_of(path, options.admit(path, load))
+        # A model chose what runs here: it gets no more than its card says.
         inside = replace(
             options,
             shell=options.shell and options.trust_cards,
