@@ -90,10 +90,11 @@ def test_models(run: Run, monkeypatch: pytest.MonkeyPatch, project: Path) -> Non
     reported = run("models").out
     assert reported == run("models", "list").out
     assert "OpenAI: ready" in reported
-    fetched = "fetch it with `fast-agent models pull smollm2`; install fast-agent[local]\n"
-    assert fetched in reported
-    assert "Anthropic: set ANTHROPIC_API_KEY; install fast-agent[anthropic]\n" in reported
-    assert "Azure OpenAI: set AZURE_OPENAI_ENDPOINT\n" in reported
+    fetched = "fetch it with `fast-agent models pull smollm2`"
+    assert f"{fetched}; run `pip install 'fast-agent[local]'`\n" in reported
+    assert "Anthropic: set `ANTHROPIC_API_KEY`, or `anthropic.api_key` in" in reported
+    assert "; run `pip install 'fast-agent[anthropic]'`\n" in reported
+    assert "Azure OpenAI: set `AZURE_OPENAI_ENDPOINT`, or" in reported
     assert "Ollama: no key needed, at http://localhost:11434/v1\n" in reported
     assert "lab            an endpoint of the configuration: no key needed" in reported
     assert "at https://lab.example/v1\n" in reported

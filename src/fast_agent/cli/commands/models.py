@@ -64,6 +64,7 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
         LOCAL_MODULES,
         LOCAL_REQUIREMENT,
         endpoint_of,
+        endpoint_problems,
         installed,
     )
     from fast_agent.models.local.weights import WEIGHTS, list_local
@@ -77,13 +78,6 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
     for spec in specs:
         provider = PROVIDERS[spec.provider]
         endpoint = endpoint_of(spec, settings, environ)
-        missing: list[str] = []
-        if provider.key_required and not endpoint.api_key:
-            missing.append(f"set {' or '.join(provider.key_variables)}")
-        if provider.base_url_required and not endpoint.base_url:
-            missing.append(f"set {provider.base_url_variable}")
-        if not installed(provider.modules):
-            missing.append(f"install {provider.requirement}")
         providers.append(
             {
                 "name": endpoint.name,
@@ -91,12 +85,12 @@ def model_facts(cwd: Path, environ: Mapping[str, str]) -> ModelFacts:
                 "key": bool(endpoint.api_key),
                 "key_variables": [] if spec.endpoint else list(provider.key_variables),
                 "address": endpoint.address,
-                "missing": missing,
+                "missing": [one.hint or one.message for one in endpoint_problems(endpoint)],
             }
         )
     present = {file.name for file in list_local(environ)} | set(settings.local.models)
     names = dict.fromkeys((*WEIGHTS, *sorted(present)))
-    unrunnable = [] if installed(LOCAL_MODULES) else [f"install {LOCAL_REQUIREMENT}"]
+    unrunnable = [] if installed(LOCAL_MODULES) else [f"run `pip install '{LOCAL_REQUIREMENT}'`"]
     return {
         "aliases": {**built_in_names().aliases, **settings.model_aliases},
         "providers": providers,
@@ -127,9 +121,8 @@ def render_models(facts: ModelFacts) -> str:
     lines += ["", "Providers (PROVIDER.MODEL):"]
     for provider in facts["providers"]:
         usable = "ready" if provider["key"] else "no key needed"
-        state = "; ".join(provider["missing"]) or usable
-        if provider["address"]:
-            state += f", at {provider['address']}"
+        where = f", at {provider['address']}" if provider["address"] else ""
+        state = "; ".join(provider["missing"]) or f"{usable}{where}"
         lines.append(f"  {provider['name']:<14} {provider['label']}: {state}")
     lines += ["", "Short names:"]
     width = max(map(len, facts["aliases"]), default=0)

@@ -20,7 +20,12 @@ from typing import IO, TYPE_CHECKING, Final
 
 from fast_agent.config.home import is_never_served
 from fast_agent.errors import ResourceError, os_reason
-from fast_agent.resources.skill.frontmatter import is_name, read_head, unreadable_skill
+from fast_agent.resources.skill.frontmatter import (
+    SkillHead,
+    is_name,
+    read_head,
+    unreadable_skill,
+)
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_object
 from fast_agent.text.safe_file import write_atomic
@@ -234,22 +239,24 @@ def skills_below(root: Path, shown: str) -> tuple[dict[str, SkillSource], list[D
         folders.clear()  # a skill inside a skill is a file of it
         folder = Path(place)
         path = PurePosixPath(shown, folder.relative_to(root).as_posix(), SKILL_FILE)
-        try:
-            facts = (folder / SKILL_FILE).lstat()
-            if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_BYTES:
-                message = f"it is not a file of at most {MAX_BYTES >> 20} MiB"
-                problems.append(unreadable_skill(str(path), message, None, None, None))
-                continue
-            head = read_head((folder / SKILL_FILE).read_bytes(), str(path), None)
-        except OSError as error:
-            problems.append(unreadable_skill(str(path), os_reason(error), None, None, None))
-            continue
+        head = _head(folder / SKILL_FILE, str(path))
         if head.name is not None and is_name(head.name) and head.description is not None:
             about = " ".join(head.description.split())
             found.setdefault(head.name, SkillSource(folder, about))
         else:
             problems += head.problems
     return found, problems
+
+
+def _head(file: Path, shown: str) -> SkillHead:
+    try:
+        facts = file.lstat()
+        if stat.S_ISREG(facts.st_mode) and facts.st_size <= MAX_BYTES:
+            return read_head(file.read_bytes(), shown, None)
+        reason = f"it is not a file of at most {MAX_BYTES >> 20} MiB"
+    except OSError as error:
+        reason = os_reason(error)
+    return SkillHead(None, problems=(unreadable_skill(shown, reason, None, None, None),))
 
 
 def digest_of(folder: Path) -> str:
