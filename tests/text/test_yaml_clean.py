@@ -24,10 +24,24 @@ KEYS = st.sampled_from(["a", "b", "c", "'a'", '"b"', "type", "a b", "x:y", "1", 
 HEADS = st.sampled_from(["|", ">", "|-", ">-", "|+", ">+", "|2", "| # c", ">-1", "|  "])
 
 
+COMMAS = st.sampled_from([", ", ",", " , ", " ", ",, ", ""])
+
+
+@st.composite
+def flows(draw: st.DrawFn) -> str:
+    """Lists and mappings on one line, most of them right."""
+    items = draw(st.lists(st.one_of(SCALARS, SCALARS.map(lambda text: f"[{text}, a]")), max_size=3))
+    if draw(st.booleans()):
+        items = [f"{draw(KEYS)}{draw(st.sampled_from([': ', ':', ' : ']))}{one}" for one in items]
+        items = items or [f"{draw(KEYS)}: 1"]
+    start, end = draw(st.sampled_from(["{}", "{}", "{}", "[]", "[}", "{]"]))
+    return f"{start}{draw(COMMAS).join(items)}{end}"
+
+
 @st.composite
 def lines(draw: st.DrawFn) -> str:
     indent = " " * draw(st.sampled_from([0, 0, 0, 1, 2, 2, 4]))
-    shape = draw(st.integers(0, 7))
+    shape = draw(st.integers(0, 9))
     if shape == 0:
         return f"{indent}{draw(KEYS)}: {draw(HEADS)}"
     if shape == 1:
@@ -38,6 +52,8 @@ def lines(draw: st.DrawFn) -> str:
         return f"{indent}{draw(SCALARS)}"
     if shape == 4:
         return f"{indent}{draw(KEYS)}:"
+    if shape in {8, 9}:
+        return f"{indent}{draw(KEYS)}: {draw(flows())}{draw(st.sampled_from(['', ' ', ' # c']))}"
     if shape == 5:
         return draw(st.sampled_from(["", " ", "  ", "# c: d", "  # c"]))
     return f"{indent}{draw(KEYS)}: {draw(SCALARS)}"
@@ -51,6 +67,7 @@ CARDS = st.sampled_from(
         "mcp_connect:\n- target: http://x/y\n  headers:\n    a: b\n- 'npx x'\nname: d # here\n",
         'name: "e: f"\nrequest_params:\n    maxTokens: 10\n    stop_sequences: ["a", b]\n',
         "name: g h\n  and more\nagents:\n- a\n-  b\n\n# end\n",
+        'tools: {"time": [get, "set_*"], git: [] }\nparams: { max: 10, "a b": x y }\n',
     ]
 )
 
@@ -84,6 +101,10 @@ TEXTS = st.one_of(
 @example('b: "x:"\na: 1\na: 2')
 @example('a: "\\x3a x"\nb: 1\nb: 2')
 @example("a:\n  - b: 1\n    b: 2\n")
+@example("a: {b: 1, b: 2}\n")
+@example('a: {"b: c": 1, b: 2}\n')
+@example("a: {b: 1 , : 2}\n")
+@example("a: {yes: no, b: 017, c: 1_000}\n")
 def test_what_the_quick_way_accepts_the_thorough_way_reads_the_same(text: str) -> None:
     quick = parse_clean(text)
     if quick is None:
@@ -102,6 +123,8 @@ def test_what_the_quick_way_accepts_the_thorough_way_reads_the_same(text: str) -
         "---\nname: a\nmodel: provider.name.high\nrequest_params:\n  maxTokens: 10\n",
         'description: "a: b"\nagents: []\n',
         "k: 3\ntemperature: 0.5\nskills:\n",
+        "tools: {docs: [search, 'get_*'], time: []}\nparams: {max: 5, \"p\": 0.5}\n",
+        "a: { b: c d }\n",
     ],
 )
 def test_ordinary_cards_go_the_quick_way(text: str) -> None:
@@ -110,7 +133,19 @@ def test_ordinary_cards_go_the_quick_way(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a: 1\na: 2", "a: {b: 1}", "a: &x 1\nb: *x", "a: !t x", "1: a", "a: .nan", "- a", "", "a: [1"],
+    [
+        "a: 1\na: 2",
+        "a: {b: {c: 1}}",
+        "a: {b}",
+        "a: {b:1}",
+        "a: &x 1\nb: *x",
+        "a: !t x",
+        "1: a",
+        "a: .nan",
+        "- a",
+        "",
+        "a: [1",
+    ],
 )
 def test_anything_else_does_not(text: str) -> None:
     assert parse_clean(text) is None

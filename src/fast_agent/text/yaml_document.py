@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 # Characters that are not line ends here but are for others, or that YAML does not allow.
 # Named, not excluded: what excludes also characters above U+FFFF takes Python 9 ms to compile.
 _ODD = r"[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
-_USUAL = r"""
+_QUOTED = r"""'[^'\n]*+' | "[^"\\\n]*+\""""
+_IN_FLOW = rf"""
+    {_QUOTED} | (?!0[xo]) [A-Za-z0-9_][^\n'"\[\]{{}},:?\#&*!|>%@`]*+ [*?]?
+"""
+_LIST = rf"\[ (?: [ ]*+ ,? [ ]*+ (?: {_IN_FLOW} ) )*+ [ ]*+ \]"
+_MAPPING = rf"""
+\{{ (?: [ ]*+ ,? [ ]*+ (?: [A-Za-z_][\w-]*+ | {_QUOTED} ) : [ ]++ (?: {_LIST} | {_IN_FLOW} ) )*+
+[ ]*+ \}}
+"""
+_USUAL = rf"""
 (?: [ ]*+ (?:\#[^\n]*+)? \n )*+ (?![ ])                 # the root is not indented
 (?>
     (?: [ ]*+ (?:\#[^\n]*+)? \n )                       # nothing, or a comment
@@ -29,20 +38,16 @@ _USUAL = r"""
         (?P<indent>[ ]+) [^ \n] [^\n]*+ \n
         (?: (?P=indent) [^\n]*+ \n | [ ]*+ \n )*+
   | (?= [ ] | -[ ] | [A-Za-z_][\w.-]*+ : )            # only fields at the root
-    [ ]{0,39}+ (?: -[ ]++ )?                            # a list item
+    [ ]{{0,39}}+ (?: -[ ]++ )?                            # a list item
     (?: [A-Za-z_][\w.-]*+ : (?:[ ]+|(?=\n)) )?          # a key
-    (?: '[^'\n]*+' [ ]*+                                # a value in quotes
-      | "[^"\\\n]*+" [ ]*+
-      | \[ (?: [ ]*+ ,? [ ]*+ (?:                     # a list on one line
-            '[^'\n]*+' | "[^"\\\n]*+"
-          | (?!0[xo]) [A-Za-z0-9_][^\n'"\[\]{},:?\#&*!|>%@`]*+ [*?]?
-        ) )*+ [ ]*+ \] [ ]*+
+    (?: (?: {_QUOTED} ) [ ]*+                            # a value in quotes
+      | (?: {_LIST} | {_MAPPING} ) [ ]*+               # a list or mapping on one line
       | (?!0[xo]) [A-Za-z0-9_./$(] [^\n:]*+ (?: :(?![ \n]) [^\n:]*+ )*+    # plain text
       | -[0-9][0-9.]*+
     )? \n
 )*+
 """
-"""Lines as cards have them: no anchors, tags, flow mappings, escapes or further documents."""
+"""Lines as cards have them: no anchors, tags, deeper mappings on one line, escapes or documents."""
 _EXACT = 2.0**53
 
 
