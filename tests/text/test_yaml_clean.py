@@ -15,6 +15,7 @@ VOCABULARY = (
     "type agent name é yes no on off true True TRUE false null Null ~ 1 -1 +1 017 0x1F 0o17 -0x1 "
     "1.5 .5 1. 1e3 1e400 .inf -.INF .nan 1_000 0b11 1:30 2026-11-21 a:b http://x.y/z: x# #x = << "
     '[] {} \'it\'\'s\' \'a: b\' "q" "a: b" "a\\tb" a,b [a,b] [a:b] ["a":b] {a:b} {{x}} ${V:d} '
+    "x.py:f [x.py:f] --a ./b /c:d "
     "& * ! &a *a !t 99999999999999999999 0xFFFFFFFFFFFFFFFFF - -- --- ... @x `x` %x |x >x ?x ? "
     "a:\u2029 -a :a a: : [a, b: c] [,] ] [a, [b] [?a] [:a] -1.5 -1e3 (a) /x $a"
 )
@@ -105,6 +106,9 @@ TEXTS = st.one_of(
 @example('a: {"b: c": 1, b: 2}\n')
 @example("a: {b: 1 , : 2}\n")
 @example("a: {yes: no, b: 017, c: 1_000}\n")
+@example("# a: b\nc: 1\nc: 2\n")
+@example("t: |\n  # a: b\nc: 1\nc: 2\n")
+@example("a: [x:y, 1:30, --b, ..., /c:d]\n")
 def test_what_the_quick_way_accepts_the_thorough_way_reads_the_same(text: str) -> None:
     quick = parse_clean(text)
     if quick is None:
@@ -125,6 +129,7 @@ def test_what_the_quick_way_accepts_the_thorough_way_reads_the_same(text: str) -
         "k: 3\ntemperature: 0.5\nskills:\n",
         "tools: {docs: [search, 'get_*'], time: []}\nparams: {max: 5, \"p\": 0.5}\n",
         "a: { b: c d }\n",
+        "# Of a kind: so.\nfunction_tools: [tools.py:add, lib/x.py:f]\nargs: [--utc, ./x] # here\n",
     ],
 )
 def test_ordinary_cards_go_the_quick_way(text: str) -> None:

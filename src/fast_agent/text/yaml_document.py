@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 # Named, not excluded: what excludes also characters above U+FFFF takes Python 9 ms to compile.
 _ODD = r"[\x00-\t\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 _QUOTED = r"""'[^'\n]*+' | "[^"\\\n]*+\""""
+_PLAIN = r"""[^\n'"\[\]{},:?\#&*!|>%@`]*+"""
 _IN_FLOW = rf"""
-    {_QUOTED} | (?!0[xo]) [A-Za-z0-9_][^\n'"\[\]{{}},:?\#&*!|>%@`]*+ [*?]?
+    {_QUOTED}
+  | (?!0[xo]) (?: [A-Za-z0-9_] | \.{{0,2}}/ | --(?=[a-z]) )
+    {_PLAIN} (?: :(?=[A-Za-z_]) {_PLAIN} )*+ [*?]?
 """
 _LIST = rf"\[ (?: [ ]*+ ,? [ ]*+ (?: {_IN_FLOW} ) )*+ [ ]*+ \]"
 _MAPPING = rf"""
@@ -40,8 +43,8 @@ _USUAL = rf"""
   | (?= [ ] | -[ ] | [A-Za-z_][\w.-]*+ : )            # only fields at the root
     [ ]{{0,39}}+ (?: -[ ]++ )?                            # a list item
     (?: [A-Za-z_][\w.-]*+ : (?:[ ]+|(?=\n)) )?          # a key
-    (?: (?: {_QUOTED} ) [ ]*+                            # a value in quotes
-      | (?: {_LIST} | {_MAPPING} ) [ ]*+               # a list or mapping on one line
+    (?: (?: {_QUOTED} | {_LIST} | {_MAPPING} )          # quotes, or a list or mapping on one line
+        (?: [ ]++ (?: \# [^\n]*+ )? )?
       | (?!0[xo]) [A-Za-z0-9_./$(] [^\n:]*+ (?: :(?![ \n]) [^\n:]*+ )*+    # plain text
       | -[0-9][0-9.]*+
     )? \n
@@ -188,9 +191,15 @@ def parse_clean(text: str) -> dict[str, JsonValue] | None:
         keys = _count_keys(mapping)
     except (ValueError, _UnusualError):
         return None
-    if keys != whole.count(": ") + whole.count(":\n"):
+    # A comment at the root is no part of a text, whose lines are indented.
+    rest = re.sub(r"(?m)^#[^\n]*\n", "", whole) if "#" in whole else whole
+    if keys != _colons(rest):
         return None
     return cast("dict[str, JsonValue]", mapping)
+
+
+def _colons(text: str) -> int:
+    return text.count(": ") + text.count(":\n")
 
 
 def _count_keys(mapping: dict[object, object]) -> int:
@@ -200,7 +209,7 @@ def _count_keys(mapping: dict[object, object]) -> int:
     for value in pending:
         if isinstance(value, str):
             if ":" in value:
-                count += value.count(": ") + value.count(":\n")
+                count += _colons(value)
         elif isinstance(value, dict):
             inner = cast("dict[object, object]", value)
             count += len(inner)
