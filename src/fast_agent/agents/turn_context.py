@@ -384,7 +384,7 @@ class TurnResult:
 
     @property
     def shortcoming(self) -> str | None:
-        """What the user must be told about the answer, if it is cut off or empty."""
+        """What users are shown about an answer that is cut off or empty; None where it is whole."""
         if self.stop_reason not in COMPLETE:
             return f"the answer ended early: {self.stop_reason}"
         has_content = any(not isinstance(block, TextContent) for block in self.message.content)

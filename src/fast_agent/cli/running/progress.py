@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _WIDTH = 100
 
 SILENT_SECONDS = 30.0
-"""After how long a user is told that a model has not begun to answer."""
+"""After how long a model that has not begun to answer is reported."""
 
 
 class Progress:
@@ -119,11 +119,11 @@ class _Waits:
     """Says that a model has not begun to answer, again whenever the wait has doubled.
 
     Args:
-        tell: Given a line.
+        report: Called with a line.
     """
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._report = report
         self._timers: dict[str, TimerHandle] = {}
 
     def see(self, event: Event) -> None:
@@ -147,10 +147,10 @@ class _Waits:
 
     def _wait(self, origin: Origin, model: str, seconds: float, whole: float) -> None:
         loop = get_running_loop()
-        self._timers[origin.turn_id] = loop.call_later(seconds, self._told, origin, model, whole)
+        self._timers[origin.turn_id] = loop.call_later(seconds, self._late, origin, model, whole)
 
-    def _told(self, origin: Origin, model: str, seconds: float) -> None:
-        self._tell(f"{origin.agent}: still waiting for `{model}`, for {seconds:g} s now")
+    def _late(self, origin: Origin, model: str, seconds: float) -> None:
+        self._report(f"{origin.agent}: still waiting for `{model}`, for {seconds:g} s now")
         self._wait(origin, model, seconds, 2 * seconds)
 
 

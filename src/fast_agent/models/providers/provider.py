@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Endpoint", "ProviderModel", "RetryPolicy", "is_importing", "warm"]
 
-_TOLD_SECONDS: Final = 2.0
-"""From which wait on a user is told why there is no answer yet."""
+_REPORTED_SECONDS: Final = 2.0
+"""From which length on a wait is reported with its reason."""
 
 _IMPORTING: Final = Lock()
 """Held while packages of providers are imported.
@@ -173,7 +173,7 @@ class ProviderModel:
                     watch.sink(TextDelta(response.message.text))
                 return response
             waited += wait
-            if wait >= _TOLD_SECONDS and request.notify is not None:
+            if wait >= _REPORTED_SECONDS and request.notify is not None:
                 request.notify(f"{failure.message}; trying again in {wait:.0f} s")
             await self._sleep(wait)
 
