@@ -27,7 +27,7 @@ class AgentFields(TypedDict, total=False):
     description: str | None
     """What the agent is for, shown where it is offered as a tool."""
     default: bool | None
-    """Whether this agent is talked to first."""
+    """Whether a conversation starts with this agent."""
     tool_only: bool | None
     """Whether the agent is only a tool of others: not listed, never the default."""
     model: str | Sequence[str] | None
@@ -113,7 +113,7 @@ class ChainFields(TypedDict, total=False):
     description: str | None
     """What the agent is for, shown where it is offered as a tool."""
     default: bool | None
-    """Whether this agent is talked to first."""
+    """Whether a conversation starts with this agent."""
     tool_only: bool | None
     """Whether the agent is only a tool of others: not listed, never the default."""
     sequence: Required[Sequence[str]]
@@ -130,7 +130,7 @@ class ParallelFields(TypedDict, total=False):
     description: str | None
     """What the agent is for, shown where it is offered as a tool."""
     default: bool | None
-    """Whether this agent is talked to first."""
+    """Whether a conversation starts with this agent."""
     tool_only: bool | None
     """Whether the agent is only a tool of others: not listed, never the default."""
     fan_out: Required[Sequence[str]]
@@ -147,7 +147,7 @@ class EvaluatorOptimizerFields(TypedDict, total=False):
     description: str | None
     """What the agent is for, shown where it is offered as a tool."""
     default: bool | None
-    """Whether this agent is talked to first."""
+    """Whether a conversation starts with this agent."""
     tool_only: bool | None
     """Whether the agent is only a tool of others: not listed, never the default."""
     messages: str | Sequence[str] | None
@@ -170,7 +170,7 @@ class RouterFields(TypedDict, total=False):
     description: str | None
     """What the agent is for, shown where it is offered as a tool."""
     default: bool | None
-    """Whether this agent is talked to first."""
+    """Whether a conversation starts with this agent."""
     tool_only: bool | None
     """Whether the agent is only a tool of others: not listed, never the default."""
     model: str | Sequence[str] | None
@@ -206,7 +206,7 @@ class OrchestratorFields(TypedDict, total=False):
     description: str | None
     """What the agent is for, shown where it is offered as a tool."""
     default: bool | None
-    """Whether this agent is talked to first."""
+    """Whether a conversation starts with this agent."""
     tool_only: bool | None
     """Whether the agent is only a tool of others: not listed, never the default."""
     model: str | Sequence[str] | None
@@ -244,7 +244,7 @@ class IterativePlannerFields(TypedDict, total=False):
     description: str | None
     """What the agent is for, shown where it is offered as a tool."""
     default: bool | None
-    """Whether this agent is talked to first."""
+    """Whether a conversation starts with this agent."""
     tool_only: bool | None
     """Whether the agent is only a tool of others: not listed, never the default."""
     model: str | Sequence[str] | None
@@ -276,7 +276,7 @@ class MakerFields(TypedDict, total=False):
     description: str | None
     """What the agent is for, shown where it is offered as a tool."""
     default: bool | None
-    """Whether this agent is talked to first."""
+    """Whether a conversation starts with this agent."""
     tool_only: bool | None
     """Whether the agent is only a tool of others: not listed, never the default."""
     messages: str | Sequence[str] | None
@@ -290,7 +290,7 @@ class MakerFields(TypedDict, total=False):
     match_strategy: Literal["exact", "normalized", "structured"] | None
     """When two answers count as the same."""
     red_flag_max_length: int | None
-    """Answers longer than this many characters are thrown away."""
+    """Answers longer than this many characters are discarded."""
     steps: int | None
     """How many such steps the whole task has, for `k: auto`."""
     target_success: float | None

@@ -74,8 +74,8 @@ def test_the_connection_and_its_sessions_outlive_the_program(tmp_path: Path) -> 
 
         assert said(client, one, "/reload --force") == "starting again"
         assert said(client, one, CALL) == "1"
-        assert said(client, two, "/agents").count("talking to it") == 1
-        assert "- `bob` (talking to it)" in said(client, two, "/agents")
+        assert said(client, two, "/agents").count("(current)") == 1
+        assert "- `bob` (current)" in said(client, two, "/agents")
         assert "hello" in said(client, two, "/history")
         assert said(client, two, "***CALL_TOOL who__who {}").startswith("here ")
         assert said(client, unused, "@cid") == "talking to `cid`"

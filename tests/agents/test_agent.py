@@ -283,8 +283,8 @@ async def test_a_second_wrong_structured_answer_is_an_error(
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("no idea", "it is no JSON: expecting value at line 1, column 1"),
-        ("[1,\n2", "it is no JSON: expecting ',' delimiter at line 2, column 2"),
+        ("no idea", "it is not JSON: expecting value at line 1, column 1"),
+        ("[1,\n2", "it is not JSON: expecting ',' delimiter at line 2, column 2"),
         ("[" * 200_000, "it is nested too deep"),
         ('"one"', "is not of type 'integer'"),
     ],

@@ -42,9 +42,9 @@ from fast_agent.agents.events import workflow_line
         (
             "flag",
             {"draw": 4, "reason": "too_long"},
-            "draw 4 is thrown away: too long",
+            "draw 4 is discarded: too long",
         ),
-        ("flag", {"draw": 5, "error": "no key"}, "draw 5 is thrown away: no key"),
+        ("flag", {"draw": 5, "error": "no key"}, "draw 5 is discarded: no key"),
         (
             "vote",
             {"draw": 1, "answer": "7", "votes": 1, "margin": 0, "leads": False},

@@ -92,7 +92,7 @@ async def test_room_is_made_before_the_model_refuses(
     assert max(model.sizes) <= 1_000
     assert len(agent.history) == 80
     warned = [one.message for one in heard if isinstance(one, Warned)]
-    assert any("takes 85% of what `counting` has room for" in one for one in warned)
+    assert any("fills 85% of the context window of `counting`" in one for one in warned)
 
 
 @pytest.mark.spec("CONTEXT-2")

@@ -149,7 +149,7 @@ async def test_what_is_no_message_is_an_error_that_says_so(new_program: NewProgr
         assert not app.ann.history
         with pytest.raises(RunError, match="a dictionary, not `str`"):
             await app.ann.call_tool("add", given("x"))
-        with pytest.raises(RunError, match=r"`5` cannot be the type .*: no JSON is known of 5"):
+        with pytest.raises(RunError, match=r"`5` cannot be the type .*: no JSON form is known"):
             await app.ann.structured("hi", given(5))
 
 

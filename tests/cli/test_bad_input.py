@@ -276,7 +276,7 @@ def test_a_directory_that_is_gone(run: Run, project: Path, command: tuple[str, .
     done = run(*command)
     assert (done.code, done.out) == (1, "")
     assert done.err == (
-        "error: the working directory does not exist any more\nhint: change to one that does\n"
+        "error: the working directory no longer exists\nhint: change to one that does\n"
     )
 
 

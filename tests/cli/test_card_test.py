@@ -87,7 +87,10 @@ def test_a_replay_of_something_else_is_refused(run: Run) -> None:
         (None, "cannot be read: no such file"),
         ("", "is empty"),
         ('{"cassette": 1}', "holds no whole line"),
-        ('{"cassette": 9}\n', "line 1 of the recording `run.jsonl` cannot be used: its form is 9"),
+        (
+            '{"cassette": 9}\n',
+            "line 1 of the recording `run.jsonl` cannot be used: its format is 9",
+        ),
         ('{"cassette": 1}\n{"kind": "model"}\n', "line 2 of the recording `run.jsonl` cannot be"),
         ('{"cassette": 1}\n{"kind": "wish", "gave": 1}\n', "an entry of kind 'wish'"),
         ('{"cassette": 1}\n[]\n', "it holds no object"),

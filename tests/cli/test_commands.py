@@ -225,7 +225,7 @@ def test_new_leaves_what_is_there(run: Run) -> None:
     Path("mine/tools.py").write_text("mine")
     done = run("new", "mine")
     assert (done.code, done.out) == (1, "")
-    assert "`mine/tools.py` exists already" in done.err
+    assert "`mine/tools.py` already exists" in done.err
     assert [path.name for path in Path("mine").iterdir()] == ["tools.py"]
     Path("file").touch()
     assert run("new", "file").code == 1

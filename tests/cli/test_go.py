@@ -245,7 +245,7 @@ class TestPrecedence:
         )
         write_card("ann.md", "servers: [mine]", "model: passthrough")
         first = run("go", "--card", "ann.md", "-m", "hi")
-        assert "most of the 3,000 tokens" in first.err
+        assert "most of the context window of `passthrough` (3,000 tokens)" in first.err
         assert first.codes == []
         second = run("go", "--card", "ann.md", "-m", "hi")
         assert second.codes == ["FA511"]

@@ -47,7 +47,7 @@ def test_a_project_is_imported_and_runs(run: Run) -> None:
     card.write_text("mine")
     refused = run("import", ".")
     assert refused.code == 1
-    assert "exists already" in refused.err
+    assert "already exists" in refused.err
     assert run("import", ".", "--force").code == 0
 
 
@@ -98,7 +98,7 @@ def test_cards_are_exported(run: Run) -> None:
     text = run("export", "--to", "claude", "--report", "md", "--dry-run").out
     assert text.startswith("# Export to claude\n\n1 files would be written.\n")
     again = run("export", "--to", "codex")
-    assert (again.code, "exists already" in again.err) == (1, True)
+    assert (again.code, "already exists" in again.err) == (1, True)
     assert run("export", "--to", "codex", "--force").code == 0
     assert run("export", "--to", "nothing").code == 2
     assert run("export", "nowhere", "--to", "claude").codes == ["FA131"]

@@ -130,7 +130,7 @@ def test_a_worker_is_measured_and_its_cost_foretold(run: Run, vote: tuple[str, .
 def test_what_was_measured_for_people(run: Run, vote: tuple[str, ...]) -> None:
     done = run(*vote)
     assert done.out.splitlines() == [
-        "measured on      20 answers, 1 of them thrown away",
+        "measured on      20 answers, 1 of them discarded",
         "right answers    94.7%, at 95 % confidence 75.4% to 99.1%",
         "k                4 votes ahead",
         "all steps right  99.99% likely",

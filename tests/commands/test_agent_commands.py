@@ -25,7 +25,7 @@ async def test_agents_are_listed_without_those_that_are_only_tools(world: DeskWo
     three(world)
     async with world.sat() as shell:
         assert await shell("/agents") == (
-            "- `ann` (talking to it): agent; Adds.\n- `talk`: chain; uses `ann`"
+            "- `ann` (current): agent; Adds.\n- `talk`: chain; uses `ann`"
         )
 
 
@@ -41,7 +41,7 @@ async def test_another_agent_is_talked_to(world: DeskWorld) -> None:
         assert (result.agent, result.ask) == ("ann", Ask(agent="ann", text="how do\tyou do"))
         assert await shell("/agent") == "talking to `ann`: agent; Adds."
         for line in ("@bob", "/agent bob"):
-            assert "is `tool_only`, and not talked to" in await shell.refused(line)
+            assert "is `tool_only`: only agents call it" in await shell.refused(line)
         assert "did you mean `@ann`?" in await shell.refused("@anm")
         assert "did you mean `/history rewind`?" in await shell.refused("/rewind")
         assert "did you mean `/agents`?" in await shell.refused("/agnets")

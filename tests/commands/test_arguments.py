@@ -74,7 +74,7 @@ def test_the_rest_of_a_line_is_kept_as_it_is(rest: str, text: str | None) -> Non
     [
         ("", "ONE is missing"),
         ("--flag", "ONE is missing"),
-        ("a b c", "a word too many: `c`"),
+        ("a b c", "unexpected argument `c`"),
         ("'a", "a quote is not closed"),
         ("a --value 'b", "a quote is not closed"),
         ("a --value", "`--value` needs a value"),

@@ -33,20 +33,20 @@ async def test_a_card_is_loaded_as_a_tool_through_agents(world: DeskWorld) -> No
     world.write("more/bob", tool_only="true")
     async with world.sat() as shell:
         text = await shell("/card more --tool")
-        assert text == "loaded `bob`\n`bob` is a tool of `ann` now"
+        assert text == "loaded `bob`\n`bob` is now a tool of `ann`"
         assert shell.controller.instance().config.agents == ("bob",)
         assert await shell(CALL.format("bob")) == "hi"
         assert "bob`:" not in await shell("/agents")
 
 
 @pytest.mark.spec("CMD-3")
-async def test_the_agent_that_is_talked_to_is_never_its_own_tool(world: DeskWorld) -> None:
+async def test_the_current_agent_is_never_its_own_tool(world: DeskWorld) -> None:
     world.write("ann", default="true")
     world.write("bob")
     async with world.sat() as shell:
         text = await shell("/card . --tool")
-        assert "`ann` is the agent that is talked to, and no tool of its own" in text
-        assert "`bob` is a tool of `ann` now" in text
+        assert "`ann` is the current agent, which cannot be its own tool" in text
+        assert "`bob` is now a tool of `ann`" in text
         assert await shell.tools() == ["agent__bob"]
         await shell("/agent ann --tool")
         assert await shell.tools() == ["agent__bob"]
@@ -72,8 +72,8 @@ async def test_a_tool_there_is_already_is_reported_and_not_given_twice(world: De
     world.write("ann", default="true", agents="[bob]")
     world.write("bob")
     async with world.sat() as shell:
-        assert await shell("/agent bob --tool") == "`bob` was a tool of `ann` already"
-        assert "`bob` was a tool of `ann` already" in await shell("/card bob.md --tool")
+        assert await shell("/agent bob --tool") == "`bob` was already a tool of `ann`"
+        assert "`bob` was already a tool of `ann`" in await shell("/card bob.md --tool")
         assert await shell.tools() == ["agent__bob"]
 
 
@@ -88,7 +88,7 @@ async def test_no_function_stands_in_the_way_of_an_agent(world: DeskWorld) -> No
     world.write("ann", default="true", function_tools='["tools.py:mine"]')
     world.write("bob")
     async with world.sat() as shell:
-        assert await shell("/agent bob --tool") == "`bob` is a tool of `ann` now"
+        assert await shell("/agent bob --tool") == "`bob` is now a tool of `ann`"
         function, agent = await shell.tools()
         assert (agent, function[:11]) == ("agent__bob", "agent__bob_")
         assert await shell(CALL.format("bob")) == "hi"
@@ -122,7 +122,7 @@ async def test_tools_that_are_gone_are_reported_and_come_back(world: DeskWorld) 
         bob.unlink()
         reported = await shell("/reload")
         assert "AgentCards reloaded: +0 ~1 -1" in reported
-        assert "`bob`, given to `ann` as a tool, is not there any more" in reported
+        assert "`bob`, given to `ann` as a tool, no longer exists" in reported
         assert await shell.tools() == []
         world.write("bob")
         await shell("/reload")
@@ -255,7 +255,7 @@ async def test_a_card_from_an_address_is_loaded(world: DeskWorld) -> None:
     try:
         async with world.sat() as shell:
             address = f"http://127.0.0.1:{server.server_port}/bob.md"
-            assert "`bob` is a tool of `ann` now" in await shell(f"/card {address} --tool")
+            assert "`bob` is now a tool of `ann`" in await shell(f"/card {address} --tool")
             assert await shell(CALL.format("bob")) == "hi"
     finally:
         server.shutdown()

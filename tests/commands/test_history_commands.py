@@ -64,7 +64,7 @@ async def test_a_history_is_saved_and_loaded(world: DeskWorld, name: str) -> Non
         assert "nothing to save" in await shell.refused("/history save")
         await shell("one")
         await shell(f'/save_history "{name}"')
-        assert "is there already" in await shell.refused(f'/history save "{name}"')
+        assert "already exists" in await shell.refused(f'/history save "{name}"')
         await shell("two")
         await shell(f'/history save --force "{name}"')
         await shell("/clear")

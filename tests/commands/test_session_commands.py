@@ -81,7 +81,7 @@ async def test_sessions_are_renamed_exported_and_deleted(world: DeskWorld) -> No
         await shell("/session export talk.json")
         assert "one" in (world.directory / "talk.md").read_text()
         assert '"messages"' in (world.directory / "talk.json").read_text()
-        assert "is there already" in await shell.refused("/session export talk.md")
+        assert "already exists" in await shell.refused("/session export talk.md")
         await shell("/session export --force talk.md")
         assert "cannot be written" in await shell.refused("/session export nowhere/talk.md")
         assert "cannot be deleted" in await shell.refused(f"/session delete {first}")

@@ -40,7 +40,7 @@ class Trial(NamedTuple):
 
 TRIALS = (
     Trial("a prompt", (("exec", "hello there"),), "hello there"),
-    Trial("a slash command", (("exec", "/agents"),), "- `agent` (talking to it): agent"),
+    Trial("a slash command", (("exec", "/agents"),), "- `agent` (current): agent"),
     Trial(
         "a command in a terminal",
         (("--approve-all", "exec", f'{_CALL} execute {{"command": "echo loud"}}'),),

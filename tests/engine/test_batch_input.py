@@ -130,7 +130,7 @@ def test_a_cell_may_hold_a_document(tmp_path: Path) -> None:
     [
         (b"message\n\xe9\n", "it is not text in UTF-8"),
         (b"\xff\xfea", "it is not text in UTF-8"),
-        (b"a,message,a\n1,2,3\n", "its head has `a` twice"),
+        (b"a,message,a\n1,2,3\n", "its header names `a` twice"),
         (b'message\n"open\n', "unexpected end of data"),
     ],
 )

@@ -270,7 +270,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert write_import(imported(tmp_path)[0], force=False) == []
     card = plan.output / "one.md"
     card.write_text("mine")
-    with pytest.raises(CardError, match="exists already"):
+    with pytest.raises(CardError, match="already exists"):
         write_import(imported(tmp_path)[0], force=False)
     assert card.read_text() == "mine"
     write_import(imported(tmp_path)[0], force=True)

@@ -115,4 +115,4 @@ BAD: Final[dict[str, Schema]] = {
     "reference-number": {"$ref": 3},
     "not-text": {"not": "string"},
 }
-"""What is no JSON Schema."""
+"""What is not a JSON Schema."""

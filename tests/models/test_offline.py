@@ -155,7 +155,7 @@ async def test_a_fixed_response_answers_from_then_on() -> None:
         ("***CALL_TOOL a {x}", "`***CALL_TOOL a` are not JSON", '***CALL_TOOL a {"key"'),
         ('***CALL_TOOL a {"x": 1', "are not JSON", "on one line"),
         ('***CALL_TOOL a {"x": NaN}', "`NaN` is not JSON", "on one line"),
-        ("***CALL_TOOL a [1]", "are no JSON object", "on one line"),
+        ("***CALL_TOOL a [1]", "are not a JSON object", "on one line"),
         ("***CALL_TOOL a " + "[" * 100_000, "are not JSON", "on one line"),
         ("***FIXED_RESPONSE", "has no text", "***FIXED_RESPONSE text"),
         ("***FIXED_RESPONSE  \n ", "has no text", "***FIXED_RESPONSE text"),

@@ -304,7 +304,7 @@ async def test_pages_are_fetched_again_after_their_time(world: World) -> None:
 
 
 async def test_only_web_addresses_are_fetched(world: World) -> None:
-    with pytest.raises(ResourceError, match="is no `http` or `https` address"):
+    with pytest.raises(ResourceError, match="is not an `http` or `https` address"):
         await world.instruction("{{url:file:///etc/passwd}}").render()
 
 

@@ -102,8 +102,8 @@ def test_servers_that_fill_the_window_are_named_from_what_the_last_run_recorded(
     sizes.remember(mail, [listed("send", 11_994)])
     [found] = problems()
     assert found == (
-        "warning FA511 2: instruction and tools take about 7,002 of the 10,000 tokens that"
-        " `passthrough` has room for, before the first message: `docs` about 4,000,"
+        "warning FA511 2: instruction and tools take about 7,002 of the 10,000 tokens of the"
+        " context window of `passthrough`, before the first message: `docs` about 4,000,"
         " `mail` about 3,000"
     )
     brought = "---\nmcp_connect: {mine: my-server}\n---\nBe brief.\n"

@@ -165,7 +165,7 @@ def test_sources(tmp_path: Path) -> None:
 
     found = check_instruction(card, workspace=tmp_path)
     assert shown(found) == [
-        ("FA703", "`{{url:ftp://x}}` is no `http` or `https` address", 3, 1),
+        ("FA703", "`{{url:ftp://x}}` is not an `http` or `https` address", 3, 1),
         ("FA703", "there is no document for `{{internal:a}}`", 3, 17),
         ("FA703", "there is no document for `{{internal:b}}`", 3, 32),
     ]

@@ -386,7 +386,7 @@ def test_an_event_that_does_not_fit_is_named_by_its_number(tmp_path: Path) -> No
     for change, reported in {
         "UPDATE events SET kind = 'strange' WHERE seq = 2": "event 2 is damaged: `strange`",
         "UPDATE events SET kind = 'message', form = 'nobody' WHERE seq = 2": "role `nobody`",
-        "UPDATE events SET form = NULL, data = '{' WHERE seq = 2": "no JSON",
+        "UPDATE events SET form = NULL, data = '{' WHERE seq = 2": "not JSON",
         "UPDATE events SET form = NULL, data = '{}' WHERE seq = 2": "no message",
         "UPDATE events SET number = 7 WHERE seq = 2": "has no message 6",
         "UPDATE events SET number = 9 WHERE seq = 3": "event 3 is damaged",

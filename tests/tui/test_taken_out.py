@@ -44,7 +44,7 @@ def test_compact_puts_a_summary_in_the_place_of_older_turns(project: Path) -> No
         terminal.wait_for("the first answer", " out")
         terminal.wait_for_screen(READY)
         terminal.line("/compact")
-        terminal.wait_for("is given a summary of the 2 messages so far", "SUMMARY: we met")
+        terminal.wait_for("continues from a summary of the 2 messages so far", "SUMMARY: we met")
         terminal.wait_for_screen(READY)
         terminal.line("and now")
         terminal.wait_for("the second answer")

@@ -67,7 +67,7 @@ def mode_options(app: AgentApp, current: str, waiting: Waiting) -> list[JsonValu
     option: JsonObject = {
         "id": AGENT_OPTION,
         "name": "Agent",
-        "description": "the agent that is talked to",
+        "description": "the current agent",
         "category": "mode",
         "type": "select",
         "currentValue": current,

@@ -1,6 +1,6 @@
 """Updates: what happens in a turn, as reported to the client.
 
-What the agent that is talked to says is streamed. What agents below it do is shown as tool calls:
+What the current agent says is streamed. What agents below it do is shown as tool calls:
 the call that asked for them, and the calls they make themselves; a part of a workflow has a call of
 its own, which holds its answer. What a workflow decides, such as a route or a rating, is a thought;
 what a planner plans is a plan.

@@ -294,7 +294,7 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
             return f"draw {facts.get('draw')} says {_standing(facts)}"
         case "flag":
             reason = facts.get("error") or str(facts.get("reason")).replace("_", " ")
-            return f"draw {facts.get('draw')} is thrown away: {reason}"
+            return f"draw {facts.get('draw')} is discarded: {reason}"
         case _:
             parts = ", ".join([f"{name} {value}" for name, value in facts.items()])
             return f"{kind}: {parts}"

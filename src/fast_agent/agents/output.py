@@ -98,7 +98,7 @@ class TypedOutput(Generic[T]):
             shown = getattr(kind, "__name__", repr(kind))
             reason = error.message.partition("\n")[0].partition(". Set")[0]
             if error.code == "schema-for-unknown-type":
-                reason = f"no JSON is known of {reason.partition(' schema for ')[2]}"
+                reason = f"no JSON form is known of {reason.partition(' schema for ')[2]}"
             raise RunError(
                 f"`{shown}` cannot be the type of a structured answer: {reason}",
                 hint="use a pydantic model, a dataclass, a TypedDict or a JSON Schema",
@@ -156,7 +156,7 @@ class JsonOutput:
         except json.JSONDecodeError as error:
             reason = f"{error.msg[:1].lower()}{error.msg[1:]}"
             at = f"line {error.lineno}, column {error.colno}"
-            raise ValueError(f"it is no JSON: {reason} at {at}") from error
+            raise ValueError(f"it is not JSON: {reason} at {at}") from error
         except RecursionError as error:
             raise ValueError("it is nested too deep") from error
         problems = self._checked.problems(value)
@@ -177,7 +177,7 @@ def _check_numbers(text: str) -> None:
 
 
 def _refuse_number(word: str) -> NoReturn:
-    msg = f"it is no JSON: `{word}` is not a number JSON can hold"
+    msg = f"it is not JSON: `{word}` is not a number JSON can hold"
     raise ValueError(msg)
 
 

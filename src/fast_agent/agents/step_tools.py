@@ -167,7 +167,7 @@ class RecordedTool:
         for tool in await self.live():
             if tool.spec.name == self.spec.name:
                 return await tool.call(call, context)
-        return error_result(call.id, f"there is no tool `{call.name}` any more")
+        return error_result(call.id, f"tool `{call.name}` no longer exists")
 
 
 class StepToolset:

@@ -568,8 +568,8 @@ class Turn:
 
 
 _SHORTENED: Final = (
-    "the conversation is too long for `{model}`: most of the tool results is left out of what it"
-    " is given, and `read_result` reads them"
+    "the conversation is too long for `{model}`: most tool output is left out of what the"
+    " model receives; `read_result` reads it"
 )
 
 
@@ -594,21 +594,22 @@ def _begin(text: str) -> str:
 
 _MAX_QUOTE: Final = 300
 _FILLING: Final = (
-    "the conversation takes {share:.0%} of what `{model}` has room for: most of the tool results is"
-    " left out of what it is given, and `read_result` reads them"
+    "the conversation fills {share:.0%} of the context window of `{model}`: most tool output is"
+    " left out of what the model receives; `read_result` reads it"
 )
 _SHORT_START: Final = 4_000
 """Characters that do not fill half of any window."""
 
 _START_IS_FULL: Final = (
-    "most of the {window:,} tokens that `{model}` has room for is taken before the conversation"
-    " starts: {parts}; limit the servers or the `tools` of the card"
+    "most of the context window of `{model}` ({window:,} tokens) is in use before the conversation"
+    " starts: {parts}; use fewer servers, or limit the `tools` of the card"
 )
 _FEWER_TOOLS: Final = "use fewer servers, or limit the `tools` of the card"
-_AT_SHARE: Final = "the conversation takes {share:.0%} of what `{model}` has room for"
+_AT_SHARE: Final = "the conversation fills {share:.0%} of the context window of `{model}`"
 _TOO_LONG: Final = "the conversation is too long for `{model}`"
 _COMPACTED: Final = (
-    "it is given a summary instead of the first {messages} messages, which stay in the history"
+    "the model receives a summary in place of the first {messages} messages, which stay in the"
+    " history"
 )
 _ECHOES: Final = frozenset({"passthrough", "slow"})
 _ECHOED: Final = (

@@ -72,7 +72,7 @@ def dump_card(
         The text of the card, with a final line end.
 
     Raises:
-        CardError: Something in the agent cannot be said in a card.
+        CardError: Something in the agent has no counterpart in a card.
     """
     text, problems = _card_text(config, card_format, directory, written, base)
     refuse(problems)
@@ -273,7 +273,7 @@ def field_values(
 
     Returns:
         The values by field, in the order of the field table and without those a card need not
-        give, and what cannot be said in a card.
+        give, and what has no counterpart in a card.
     """
     values: dict[str, JsonValue] = {}
     problems: list[DumpProblem] = []

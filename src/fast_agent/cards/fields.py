@@ -120,7 +120,12 @@ FIELDS: tuple[Field, ...] = (
         effects=(),
     ),
     Field(
-        "default", Flag(), _ALL, "whether this agent is talked to first", effects=(), default=False
+        "default",
+        Flag(),
+        _ALL,
+        "whether a conversation starts with this agent",
+        effects=(),
+        default=False,
     ),
     Field(
         "tool_only",
@@ -512,7 +517,7 @@ FIELDS: tuple[Field, ...] = (
         "red_flag_max_length",
         COUNT,
         _types("MAKER"),
-        "answers longer than this many characters are thrown away",
+        "answers longer than this many characters are discarded",
         effects=(),
     ),
     Field(

@@ -178,7 +178,7 @@ def default_choice(cards: Sequence[Card]) -> Diagnostic | None:
         chosen.path,
         chosen.span_of("name", key=True),
         severity=rules.CHOSEN_DEFAULT.severity,
-        hint="write `default: true` in the card that is to be talked to first",
+        hint="write `default: true` in the card a conversation starts with",
     )
 
 

@@ -45,7 +45,7 @@ async def _agents(arguments: Arguments, controller: ConversationController) -> C
     lines += [(name, f"{one.type}; needs approval") for name, one in controller.waiting.items()]
     return CommandResult(
         text=listed(
-            f"`{name}`{' (talking to it)' if name == controller.agent else ''}: {about}"
+            f"`{name}`{' (current)' if name == controller.agent else ''}: {about}"
             for name, about in lines
         )
     )
@@ -81,7 +81,7 @@ async def _agent(arguments: Arguments, controller: ConversationController) -> Co
         return CommandResult(text=text, agents_changed=True)
     if card.config.tool_only:
         raise RunError(
-            f"agent `{name}` is `tool_only`, and not talked to",
+            f"agent `{name}` is `tool_only`: only agents call it",
             hint=f"`/agent {name} --tool` makes it a tool of `{controller.agent}`",
         )
     controller.agent = name
@@ -219,7 +219,7 @@ async def _context(arguments: Arguments, controller: ConversationController) -> 
     if use is not None:
         lines.insert(0, f"at the last answer: {filling(use)}")
     elif setup.window is not None:
-        lines.insert(0, f"`{setup.model.name}` has room for {setup.window:,} tokens")
+        lines.insert(0, f"`{setup.model.name}` has a context window of {setup.window:,} tokens")
     return CommandResult(text=listed(lines))
 
 
@@ -424,7 +424,7 @@ async def attached(controller: ConversationController, give: Callable[[], Iterab
 
 def _outcome(name: str, receiver: str, before: frozenset[str]) -> str:
     if name == receiver:
-        return f"`{name}` is the agent that is talked to, and no tool of its own"
+        return f"`{name}` is the current agent, which cannot be its own tool"
     if name in before:
-        return f"`{name}` was a tool of `{receiver}` already"
-    return f"`{name}` is a tool of `{receiver}` now"
+        return f"`{name}` was already a tool of `{receiver}`"
+    return f"`{name}` is now a tool of `{receiver}`"

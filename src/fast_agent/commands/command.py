@@ -107,7 +107,7 @@ def _parsed(command: Command, rest: str) -> Arguments:
                 at = _take_option(command, token, rest, options)
             continue
         if len(words) == len(command.words):
-            raise _WrongError(f"there is a word too many: `{token.text}`")
+            raise _WrongError(f"unexpected argument `{token.text}`")
         word = command.words[len(words)]
         words.append(rest[token.start :].rstrip() if word.rest else token.text)
         at = len(rest) if word.rest else token.end

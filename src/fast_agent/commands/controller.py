@@ -80,7 +80,7 @@ log = getLogger(__name__)
 
 
 class ConversationController:
-    """One conversation of a shell, with the agent that is talked to.
+    """One conversation of a shell, with the current agent.
 
     Args:
         program: The program, whose cards may be loaded and reloaded.
@@ -222,7 +222,7 @@ class ConversationController:
         """Take the cards there are now; where the agent is gone, the default one is talked to.
 
         Returns:
-            Whether the agent that is talked to is another one.
+            Whether the current agent is another one.
 
         Raises:
             FastAgentError: An agent cannot be made from its new card; all stay as they were.

@@ -62,8 +62,8 @@ async def _compact(arguments: Arguments, controller: ConversationController) -> 
     compaction = await agent.compact(" ".join(arguments.words))
     shown = f":\n\n{compaction.summary}" if compaction.summary else ", in its provider's own form"
     return CommandResult(
-        text=f"`{agent.name}` is given a summary of the {compaction.start} messages so far, which"
-        f" stay in its history{shown}"
+        text=f"`{agent.name}` continues from a summary of the {compaction.start} messages so far,"
+        f" which stay in its history{shown}"
     )
 
 
@@ -85,7 +85,7 @@ async def _save(arguments: Arguments, controller: ConversationController) -> Com
 
 def _see_that_nothing_is_lost(path: Path) -> None:
     if path.is_symlink() or path.exists():
-        raise RunError(f"`{path}` is there already", hint="`--force` replaces it")
+        raise RunError(f"`{path}` already exists", hint="`--force` replaces it")
 
 
 async def _load(arguments: Arguments, controller: ConversationController) -> CommandResult:

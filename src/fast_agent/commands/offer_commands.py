@@ -1,4 +1,4 @@
-"""Commands about what the agent that is talked to is offered: tools, servers, prompts, skills."""
+"""Commands about what the current agent is offered: tools, servers, prompts, skills."""
 
 from __future__ import annotations
 

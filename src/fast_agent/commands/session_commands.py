@@ -336,7 +336,7 @@ async def _export(arguments: Arguments, controller: ConversationController) -> C
     name = arguments.word() or f"{here.id}.md"
     path = named_path(name, controller)
     if not arguments.has("--force") and (path.is_symlink() or path.exists()):
-        raise RunError(f"`{path}` is there already", hint="`--force` replaces it")
+        raise RunError(f"`{path}` already exists", hint="`--force` replaces it")
     summary, state = await run_sync(controller.sessions.read, here.id)
     as_json = path.suffix.lower() == ".json"
     text = export_json(state) if as_json else export_markdown(summary, state)

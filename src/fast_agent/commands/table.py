@@ -219,7 +219,7 @@ def _spoken_to(
         return CommandResult(ask=Ask(agent=name, text=rest))
     if not waits and cards[name].config.tool_only:
         raise RunError(
-            f"agent `{name}` is `tool_only`, and not talked to",
+            f"agent `{name}` is `tool_only`: only agents call it",
             hint=f"`#{name} MESSAGE` asks it once",
         )
     controller.agent = name

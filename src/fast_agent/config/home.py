@@ -26,7 +26,7 @@ def working_directory() -> Path:
         return Path.cwd()
     except FileNotFoundError as error:
         raise ConfigError(
-            "the working directory does not exist any more", hint="change to one that does"
+            "the working directory no longer exists", hint="change to one that does"
         ) from error
 
 

@@ -107,7 +107,7 @@ def _problems(
     if url and not _is_address(values["url"]) and "${" not in values["url"]:
         yield place_of((*at, "url")).problem(
             WRONG_CONFIG_VALUE,
-            f"the `url` of the server `{name}` is no `http` or `https` address",
+            f"the `url` of the server `{name}` is not an `http` or `https` address",
             "start it with `http://` or `https://`",
         )
 

@@ -267,7 +267,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
             for name, count in Counter(names).items():
                 # Columns without a name are left over at the edge of a sheet.
                 if name and count > 1:
-                    raise csv.Error(f"its head has `{name}` twice")
+                    raise csv.Error(f"its header names `{name}` twice")
             for row in reader:
                 yield reader.line_num, cast("JsonValue", row), _torn(row)
         finally:
@@ -276,9 +276,9 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
 
 def _torn(row: Mapping[str | None, object]) -> str | None:
     if None in row:
-        return "it has more values than the head has names"
+        return "it has more values than the header has names"
     if any(value is None for value in row.values()):
-        return "it has fewer values than the head has names"
+        return "it has fewer values than the header has names"
     return None
 
 

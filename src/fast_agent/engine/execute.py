@@ -246,7 +246,7 @@ class StepExecutor:
         tool = table.get(call.name)
         used = Meter(step.agent)
         if tool is None:
-            result = error_result(call.id, f"there is no tool `{call.name}` any more")
+            result = error_result(call.id, f"tool `{call.name}` no longer exists")
             return call_to_json(result, used.usage)
         events.notify(ToolStarted, call, tool.source, tool.server_name)
         conversation = self._runtime.new_conversation()
@@ -281,7 +281,7 @@ class StepExecutor:
         message = message_from_wire(asked["message"])
         hooks = self._agent(step.agent).setup.hooks
         if hooks is None:
-            raise RunError(f"agent `{step.agent}` has no hooks any more")
+            raise RunError(f"agent `{step.agent}` no longer has hooks")
         history = cast("Sequence[JsonValue]", asked["messages"])
         wanted = await hooks.run(
             cast("HookPoint", step.name),

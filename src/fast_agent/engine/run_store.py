@@ -129,7 +129,7 @@ class RunStore:
                 connection.execute(f"PRAGMA user_version={VERSION}")
             elif version != VERSION:
                 raise RunError(
-                    f"the runs in `{self.path}` are of form {version}, and this version reads"
+                    f"the runs in `{self.path}` have format {version}, and this version reads"
                     f" {VERSION}",
                     hint="update fast-agent",
                 )

@@ -260,7 +260,7 @@ class _Export:
             if name in names:
                 self._values[names[name]] = value
             else:
-                self._lost("request_params", f"`{name}` cannot be said there", name)
+                self._lost("request_params", f"`{name}` has no counterpart there", name)
 
     def _abilities_of(self) -> None:
         config = self._config
@@ -295,7 +295,7 @@ class _Export:
         for ability in self._abilities:
             if ability in {"fetch", "ask"}:
                 name = "fetch" if ability == "fetch" else "human_input"
-                self._lost(name, f"`{name}` cannot be said in a Codex role")
+                self._lost(name, f"`{name}` has no counterpart in a Codex role")
         servers = self._connected("mcp_servers")
         if servers:
             self._values["mcp_servers"] = servers
@@ -401,7 +401,7 @@ class _Export:
                 or value == ()
             ):
                 continue
-            self._lost(name, f"`{name}` cannot be said there")
+            self._lost(name, f"`{name}` has no counterpart there")
 
     def _instruction(self) -> str:
         template = parse_template(self._config.instruction or "")

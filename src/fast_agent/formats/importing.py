@@ -141,7 +141,7 @@ def write_import(plan: Import, *, force: bool) -> list[Path]:
     if there and not force:
         more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         raise CardError(
-            f"`{there[0]}`{more} exists already, so nothing was written",
+            f"`{there[0]}`{more} already exists, so nothing was written",
             hint="`--force` overwrites them; `--output DIR` names another directory",
         )
     written = write_directory(plan.output, changed) if changed else []

@@ -223,7 +223,7 @@ _OPENCODE: Final = {
     "small_model": ("a model for titles", None),
     "provider": ("addresses of providers", "write `PROVIDER.base_url` in the configuration"),
     "command": ("short names of messages", "keep them as files for `go --prompt-file`"),
-    "default_agent": ("who is talked to first", "write `default: true` in its card"),
+    "default_agent": ("the agent a conversation starts with", "write `default: true` in its card"),
 }
 _PROGRAM: Final = ("a setting of the other program", None)
 

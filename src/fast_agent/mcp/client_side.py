@@ -468,7 +468,9 @@ async def _fill(
     schema = params.requested_schema
     wrong = form_problem(schema)
     if wrong is not None:
-        _log.warning("server `%s` asked with a form that is no JSON Schema: %s", server_name, wrong)
+        _log.warning(
+            "server `%s` asked with a form that is not a JSON Schema: %s", server_name, wrong
+        )
         return ElicitResult(action="decline")
     question = block(params.message, MESSAGE_LIMIT)
     message = question

@@ -249,7 +249,7 @@ class ServerSkills:
                 continue
             name = uri.segments[-2]
             if not is_name(name):
-                self._report(f"`{one_line(resource.uri)}` is skipped: no name of a skill")
+                self._report(f"`{one_line(resource.uri)}` is skipped: its name is not a skill name")
                 continue
             if self._allowed.allows_resource(self.label, resource.uri):
                 head = SkillResource(uri, resource.uri)
@@ -265,7 +265,7 @@ class ServerSkills:
             try:
                 files = read_manifest(json.loads(data), listed.head)
             except (ValueError, SkillError) as problem:
-                reason = problem.message if isinstance(problem, SkillError) else "it is no JSON"
+                reason = problem.message if isinstance(problem, SkillError) else "it is not JSON"
                 raise SkillError(
                     f"server `{self.label}`: the skill `{listed.name}` cannot be used: {reason}"
                 ) from None

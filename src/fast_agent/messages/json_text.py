@@ -73,7 +73,7 @@ def parse_json(text: str) -> JsonValue:
         The value, of `dict`, `list`, `str`, `int`, `float`, `bool` and None.
 
     Raises:
-        JsonTextError: It is no JSON, an object has a key twice, a number is not finite or has
+        JsonTextError: It is not JSON, an object has a key twice, a number is not finite or has
             thousands of digits, or it is nested some hundred levels deep.
     """
     try:

@@ -198,7 +198,7 @@ def _parse_call(text: str) -> tuple[str, JsonObject]:
             f"the arguments of `{_CALL_TOOL} {name}` are not JSON: {reason}", hint=hint
         ) from None
     if not isinstance(value, dict):
-        raise ModelError(f"the arguments of `{_CALL_TOOL} {name}` are no JSON object", hint=hint)
+        raise ModelError(f"the arguments of `{_CALL_TOOL} {name}` are not a JSON object", hint=hint)
     return name, cast("JsonObject", value)
 
 

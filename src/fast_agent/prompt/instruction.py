@@ -407,7 +407,7 @@ class _UrlText:
     async def fetch(self) -> None:
         url = self._placeholder.argument
         if not is_web_address(url):
-            raise ResourceError(f"`{self._placeholder}` is no `http` or `https` address")
+            raise ResourceError(f"`{self._placeholder}` is not an `http` or `https` address")
         if self._urls is None:
             raise ResourceError(f"`{self._placeholder}` cannot be fetched here")
         try:
@@ -420,7 +420,7 @@ class _UrlText:
             if not place.silent:
                 place.steps.places.answers[self._name] = self._text
         except ResourceError as error:
-            message = f"the page of `{self._placeholder}` cannot be had: {error.message}"
+            message = f"the page of `{self._placeholder}` cannot be fetched: {error.message}"
             raise ResourceError(message, hint=error.hint) from error
 
     def read(self) -> str:

@@ -131,7 +131,7 @@ def _take(cassette: Cassette, number: int, line: JsonObject) -> None:
     if number == 1:
         version = line["cassette"]
         if not isinstance(version, int) or version not in _LACKED:
-            raise ValueError(f"its form is {version!r}, and this version reads {VERSION}")
+            raise ValueError(f"its format is {version!r}, and this version reads {VERSION}")
         cassette.lacks = _LACKED[version]
     elif "part" in line:
         cassette.parts[str(line["part"])] = line["value"]

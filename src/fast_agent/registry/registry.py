@@ -131,7 +131,7 @@ def _gone(card: Card, own: AttachedTools, names: Collection[str]) -> Iterable[Di
         if name not in names:
             yield Diagnostic(
                 ATTACHED_AGENT_GONE,
-                f"`{name}`, given to `{card.config.name}` as a tool, is not there any more",
+                f"`{name}`, given to `{card.config.name}` as a tool, no longer exists",
                 card.path,
                 severity="warning",
                 hint="it becomes a tool again when its card comes back",

@@ -178,4 +178,4 @@ def _last_key(kind: str, cursor: JsonValue) -> str:
             key = ""
         if key and _cursor(kind, key) == cursor:
             return key
-    raise bad_params("`cursor` is none that this server gave for this list; ask without one")
+    raise bad_params("`cursor` was not issued by this server for this list; ask without one")

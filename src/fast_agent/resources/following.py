@@ -131,7 +131,7 @@ class Subscriptions:
         """
         asked = params.get("notifications")
         if not isinstance(asked, Mapping):
-            raise bad_params("`notifications` is missing or no object")
+            raise bad_params("`notifications` is missing or not an object")
         uris = self._granted(asked.get("resourceSubscriptions"))
         listen = Listen(
             request_id,

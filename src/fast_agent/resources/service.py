@@ -360,7 +360,7 @@ def text_of(params: JsonObject, key: str, path: str | None = None) -> str:
     """
     value = params.get(key)
     if not isinstance(value, str):
-        raise bad_params(f"`{path or key}` is missing or no string")
+        raise bad_params(f"`{path or key}` is missing or not a string")
     return value
 
 
@@ -368,5 +368,5 @@ def object_of(params: JsonObject, key: str, path: str | None = None) -> JsonObje
     """Return an object from parameters; otherwise like `text_of`."""
     value = params.get(key)
     if not isinstance(value, Mapping):
-        raise bad_params(f"`{path or key}` is missing or no object")
+        raise bad_params(f"`{path or key}` is missing or not an object")
     return value

@@ -257,10 +257,10 @@ def negotiate(params: JsonObject) -> str:
     """
     version = params.get("protocolVersion")
     if not isinstance(version, str):
-        raise bad_params("`protocolVersion` is missing or no string")
+        raise bad_params("`protocolVersion` is missing or not a string")
     for key in ("capabilities", "clientInfo"):
         if not isinstance(params.get(key), Mapping):
-            raise bad_params(f"`{key}` is missing or no object")
+            raise bad_params(f"`{key}` is missing or not an object")
     capabilities = cast("JsonObject", params["capabilities"])
     for key, value in capabilities.items():
         if value is not None and not isinstance(value, Mapping):
@@ -268,7 +268,7 @@ def negotiate(params: JsonObject) -> str:
     client = cast("JsonObject", params["clientInfo"])
     for key in ("name", "version"):
         if not isinstance(client.get(key), str):
-            raise bad_params(f"`clientInfo.{key}` is missing or no string")
+            raise bad_params(f"`clientInfo.{key}` is missing or not a string")
     return version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
 
 

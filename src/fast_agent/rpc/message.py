@@ -38,7 +38,7 @@ RequestId: TypeAlias = "int | str"
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
-    raise TypeError(f"`{type(value).__name__}` is no JSON value")
+    raise TypeError(f"`{type(value).__name__}` is not a JSON value")
 
 
 _encode = JSONEncoder(

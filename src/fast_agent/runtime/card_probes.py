@@ -188,8 +188,8 @@ def _full_window(
     parts = ", ".join(f"`{server}` about {size:,}" for server, size in largest)
     problem = Diagnostic(
         FULL_WINDOW,
-        f"instruction and tools take about {taken:,} of the {window:,} tokens that `{model}` has"
-        f" room for, before the first message: {parts}",
+        f"instruction and tools take about {taken:,} of the {window:,} tokens of the context"
+        f" window of `{model}`, before the first message: {parts}",
         severity=FULL_WINDOW.severity,
         hint="limit the `tools` of the card, use fewer servers, or name a model with a larger"
         " window",
@@ -285,7 +285,7 @@ def _problem(
                 hint = "write `resource_tools: true`, or leave the placeholder out"
                 return UNREADABLE_INDEX, message, hint
             case "url" if not is_web_address(placeholder.argument):
-                message = f"`{placeholder}` is no `http` or `https` address"
+                message = f"`{placeholder}` is not an `http` or `https` address"
                 return INSTRUCTION_SOURCE, message, None
             case _:
                 pass

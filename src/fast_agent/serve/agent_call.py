@@ -296,7 +296,7 @@ class ResumableCalls:
         """
         found = self._waiting.get(token) if isinstance(token, str) else None
         if found is None or found.call.name != name or found.ended:
-            raise bad_params("`requestState` is none that this server waits for; call again")
+            raise bad_params("`requestState` is unknown to this server; call again")
         self._forget(str(token))
         return found
 

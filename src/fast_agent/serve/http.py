@@ -56,7 +56,7 @@ def read_token(path: str) -> str:
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = _reason(error) if isinstance(error, OSError) else "it is no UTF-8 text"
+        reason = _reason(error) if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"the token file `{path}` cannot be read: {reason}") from None
     token = lines[0].strip() if lines else ""
     if len(token) < _MIN_TOKEN or not token.isascii() or not token.isprintable():

@@ -189,7 +189,7 @@ def _json(text: str) -> JsonValue:
         value, end = _DECODER.raw_decode(text)
         return cast("JsonValue", value if end == len(text) else loads(text))
     except (JSONDecodeError, RecursionError, TypeError) as error:
-        raise SessionError(f"it is no JSON: {error}") from error
+        raise SessionError(f"it is not JSON: {error}") from error
 
 
 def _message(wire: JsonValue) -> Message:

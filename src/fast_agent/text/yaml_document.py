@@ -139,7 +139,7 @@ def parse_yaml(text: str, *, first_line: int = 1) -> YamlDocument:
         The document; its value is None where the text is empty.
 
     Raises:
-        YamlError: The text is no YAML, or holds what this project does not read.
+        YamlError: The text is not YAML, or holds what this project does not read.
     """
     # Programs without YAML files need not wait for its patterns to be compiled.
     value = parse_clean(text)

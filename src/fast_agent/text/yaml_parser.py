@@ -37,7 +37,7 @@ _HINTS = (
 
 
 class ParserError(FastAgentError):
-    """The text is no YAML.
+    """The text is not YAML.
 
     Args:
         message: What the parser found.
@@ -73,7 +73,7 @@ def compose(text: str) -> Node | None:
         The root node, or None for an empty document. Aliases are shared nodes.
 
     Raises:
-        ParserError: The text is no YAML, or more than one document.
+        ParserError: The text is not YAML, or more than one document.
     """
     try:
         return _Parser(text).get_single_node()
@@ -89,7 +89,7 @@ def check_depth(text: str, limit: int) -> None:
         limit: Deepest nesting allowed.
 
     Raises:
-        ParserError: It nests deeper, or is no YAML.
+        ParserError: It nests deeper, or is not YAML.
     """
     brackets = text.count("[") + text.count("{")
     if brackets < limit and max(map(len, _LEADING.findall(text))) < limit:

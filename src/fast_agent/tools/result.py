@@ -225,7 +225,7 @@ def _json(call_id: str, value: object) -> ToolResult:
 
 
 def _refuse(value: object) -> Never:
-    """Refuse a value for which there is no JSON, alone or inside another."""
+    """Refuse a value for which there is not JSON, alone or inside another."""
     raise ToolError(
         f"a value of type `{type(value).__name__}` was returned, which is not JSON",
         hint=_RETURNABLE,

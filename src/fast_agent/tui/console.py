@@ -347,7 +347,7 @@ class Console:
 
     @property
     def context_use(self) -> ContextUse | None:
-        """How full the context of the agent that is talked to was at its last answer."""
+        """How full the context of the current agent was at its last answer."""
         controller = self.controller
         if controller.agent not in controller.conversation.live:
             return None

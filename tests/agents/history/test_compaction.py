@@ -286,7 +286,9 @@ async def test_tools_that_fill_the_window_are_named_before_the_first_request(
     with pytest.raises(ModelError, match="down"):
         await agent.generate("go", listener=hear)
     [first] = warned
-    start = "most of the 20,000 tokens that `script` has room for is taken before the conversation"
+    start = (
+        "most of the context window of `script` (20,000 tokens) is in use before the conversation"
+    )
     assert first.startswith(start)
     assert "tools of server `docs` about 8,0" in first
     assert first.index("`docs`") < first.index("`mail`")

@@ -478,5 +478,5 @@ def test_text_that_might_be_a_call_is_held_back_until_the_end() -> None:
 def test_an_answer_without_an_end_is_an_error() -> None:
     answer = Answer(frozenset(), lambda: "new")
     answer.add(said(content="half"))
-    with pytest.raises(ModelError, match="broke off"):
+    with pytest.raises(ModelError, match="ended before it was complete"):
         answer.finish()

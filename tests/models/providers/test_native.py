@@ -181,7 +181,7 @@ async def test_an_older_model_answers_through_a_tool(start_wire: StartWire, stre
 async def test_a_stream_without_its_end_is_an_error(start_wire: StartWire) -> None:
     model = model_of(start_wire(Wired.stream(THOUGHT, TEXT, stop=None)))
     deltas: list[Delta] = []
-    with pytest.raises(ModelError, match="broke off before its end"):
+    with pytest.raises(ModelError, match="ended before it was complete"):
         await model.request(ModelRequest("", [Message.user("x")], params=LIMIT), deltas.append)
     await model.aclose()
     assert deltas

@@ -138,7 +138,7 @@ def test_a_provider_offers_no_way_to_write(provider: InternalProvider) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "the manifest is no JSON"),
+        ("{", "the manifest is not JSON"),
         ("[]", "not an object with a list `resources`"),
         ('{"version": 1, "resources": {}}', "not an object with a list `resources`"),
         ('{"version": 2, "resources": []}', "not of version 1"),

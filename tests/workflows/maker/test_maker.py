@@ -238,7 +238,7 @@ SHAPE = JsonOutput({"type": "object", "properties": {"n": {"type": "integer"}}, 
 @pytest.mark.anyio
 @pytest.mark.spec("MAKER-3")
 async def test_a_structured_answer_is_voted_on_and_not_repaired() -> None:
-    """What does not fit is thrown away; the worker is not sent back to correct it."""
+    """What does not fit is discarded; the worker is not sent back to correct it."""
     world = World({"judge": ['{"n": "seven"}', '{"n": 7}', '{"n":7}']})
     result = await ask(world, voter(k=2, match_strategy="structured"), output=SHAPE)
     assert result.structured == {"n": 7}
@@ -295,7 +295,7 @@ async def test_a_calibrator_measures_and_does_not_vote() -> None:
         assert calibration == Calibration(Estimate(8, 9), Estimate(9, 10))
         assert used.requests == 10
         assert world.facts_of("vote") == []
-        with pytest.raises(RunError, match="the right answer would be thrown away itself: it is e"):
+        with pytest.raises(RunError, match="the right answer would be discarded itself: it is e"):
             await maker.calibrator(10, right=" ").measure("how many?")
 
 

@@ -189,7 +189,7 @@ def agent_tool(
         route: How histories meet.
 
     Raises:
-        RunError: The child is its own parent, or its `tool_input_schema` is no JSON Schema.
+        RunError: The child is its own parent, or its `tool_input_schema` is not a JSON Schema.
     """
     if child.name == crew.parent.name:
         raise RunError(f"agent `{child.name}` cannot be a tool of itself")

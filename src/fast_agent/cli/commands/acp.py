@@ -51,7 +51,7 @@ class AcpCommand(DumpOptions):
             self._serve(program, handover)
 
     def receiver(self) -> str | None:
-        """Return the agent that is talked to first."""
+        """Return the current agent first."""
         return self.agent
 
     def load(self, program: FastAgent) -> None:

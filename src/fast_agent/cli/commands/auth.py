@@ -147,7 +147,7 @@ def logout(server: str, *, config_path: Path | None) -> None:
     if not revoked:
         report_note(
             f"note: {known.issuer} did not confirm that the authorization is revoked; "
-            "end it there if it must not be used any more"
+            "end it there if it must no longer be used"
         )
 
 

@@ -72,7 +72,7 @@ def command(
     there = [directory / name for name in files if os.path.lexists(directory / name)]
     if there and not (force or dry_run):
         raise CardError(
-            f"`{there[0]}` exists already, so nothing was written",
+            f"`{there[0]}` already exists, so nothing was written",
             hint="`--force` overwrites them; `--output DIR` names another directory",
         )
     texts = {name: text.encode() for name, text in files.items()}

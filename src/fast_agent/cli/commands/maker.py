@@ -35,7 +35,7 @@ def plan_by_formula(p: float, steps: int, target: float | None, valid: float | N
         p: How often one answer is right.
         steps: How many steps the task has.
         target: How likely all shall be right; None is 0.95.
-        valid: Share of answers that are not thrown away; None is all.
+        valid: Share of answers that are not discarded; None is all.
 
     Raises:
         RunError: No k can do it, or a number is out of its range.
@@ -149,7 +149,7 @@ def render(facts: JsonObject, output: str) -> str:
     value = cast("dict[str, float]", facts)
     lines: list[tuple[str, str]] = []
     if "p" in facts:
-        thrown = f"{value['discarded_samples']} of them thrown away"
+        thrown = f"{value['discarded_samples']} of them discarded"
         lines.append(("measured on", f"{value['samples']} answers, {thrown}"))
         between = f"{value['p_low']:.1%} to {value['p_high']:.1%}"
         lines.append(("right answers", f"{value['p']:.1%}, at 95 % confidence {between}"))

@@ -288,7 +288,7 @@ def command(directory: Path, name: str) -> None:
     files[_SCHEMA] = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
     there = [file for file in files if (directory / file).exists()]
     if there:
-        raise CardError(f"`{directory / there[0]}` exists already", hint="name another directory")
+        raise CardError(f"`{directory / there[0]}` already exists", hint="name another directory")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for file, text in files.items():

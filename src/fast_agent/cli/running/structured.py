@@ -34,7 +34,7 @@ def read_schema(path: Path) -> OutputShape:
         The shape.
 
     Raises:
-        ConfigError: The file cannot be read, is no JSON, or no JSON Schema; with its place.
+        ConfigError: The file cannot be read, is not JSON, or no JSON Schema; with its place.
     """
     from fast_agent.agents.output import JsonOutput
     from fast_agent.messages.json_text import JsonTextError, parse_json
@@ -62,7 +62,7 @@ def read_schema(path: Path) -> OutputShape:
 
 
 def _schema_problems(source: Source, value: JsonValue) -> Iterator[Diagnostic]:
-    """Find every place where a value is no JSON Schema."""
+    """Find every place where a value is not a JSON Schema."""
     from jsonschema.validators import validator_for
 
     from fast_agent.text.yaml_document import YamlError, parse_yaml

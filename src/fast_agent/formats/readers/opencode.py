@@ -145,7 +145,7 @@ def _take_mode(draft: Draft, fields: Fields) -> None:
         draft.values["tool_only"] = True
     if mode not in {None, "primary", "subagent", "all"}:
         fields.lost(
-            "mode", f"`mode: {mode}` is none OpenCode has", "write `tool_only` or `default`"
+            "mode", f"`mode: {mode}` is not a mode of OpenCode", "write `tool_only` or `default`"
         )
 
 
@@ -217,7 +217,7 @@ def _take_rule(draft: Draft, inner: Fields, name: str, rule: JsonValue) -> bool:
     if isinstance(rule, Mapping):
         inner.lost(
             name,
-            f"rules of `{name}` by argument cannot be said in a card, which asks by tool",
+            f"rules of `{name}` by argument have no counterpart in a card, which asks by tool",
             f"write `confirm: [{', '.join(_ASKING_TOOLS.get(name, (name,)))}]`",
         )
         return not _always(rule)
@@ -240,7 +240,7 @@ def _take_calls(draft: Draft, inner: Fields, rule: JsonValue) -> None:
         if any("*" in name and name != "*" for name in rule) or rule.get("*") not in {None, "deny"}:
             draft.file.note(
                 rules.LOST_FIELD,
-                "patterns of agents cannot be said in a card, which names each",
+                "patterns of agents have no counterpart in a card, which names each",
                 place,
                 "name the agents under `agents` in the card",
             )

@@ -196,7 +196,7 @@ class Answer:
             self._text = self._text[: self._repetition.cut]
             self._finish = "repetition"
         if self._finish is None:
-            raise ModelError("the answer of the local model broke off before its end")
+            raise ModelError("the answer of the local model ended before it was complete")
         if self._offered and not self._calls:
             recovered = recover_tool_calls(self._text, self._offered)
             if recovered is not None:

@@ -92,7 +92,7 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
 
 def broken_off(endpoint: Endpoint) -> Failure:
     """Return the failure of a stream that ended before its answer did."""
-    message = f"the answer of {_who(endpoint)} broke off before its end"
+    message = f"the answer of {_who(endpoint)} ended before it was complete"
     hint = f"try again, and {_OTHER_API}" if endpoint.base_url else "try again"
     return Failure(message, hint, passing=True, broke_off=True)
 
@@ -190,7 +190,7 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
         message = f"{who} did not answer in time"
         hint = "try again, or raise `timeout_seconds`"
     else:
-        message = f"the connection to {who}{where} broke off: {reason}"
+        message = f"the connection to {who}{where} was lost: {reason}"
         hint = "try again"
     return Failure(message, hint, passing=True, of_connection=True)
 

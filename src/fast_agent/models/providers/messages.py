@@ -274,7 +274,7 @@ def message_of(
 
 
 def _arguments(part: lib.ToolCallPart) -> dict[str, Any]:
-    """Return the arguments of a call; text that is no JSON object is one, as the library has it."""
+    """Return the arguments of a call; what is not an object is held under `NO_OBJECT`."""
     if part.args == "null":
         return {}
     arguments = part.args_as_dict()

@@ -106,7 +106,7 @@ def read_manifest(text: str) -> tuple[InternalDocument, ...]:
     try:
         whole: JsonValue = json.loads(text)
     except ValueError as error:
-        raise ResourceError(f"the manifest is no JSON: {error}") from None
+        raise ResourceError(f"the manifest is not JSON: {error}") from None
     entries = whole.get("resources") if isinstance(whole, dict) else None
     if not isinstance(whole, dict) or not isinstance(entries, list):
         raise ResourceError("the manifest is not an object with a list `resources`")

@@ -354,7 +354,7 @@ def _sorted_out(
 
 
 def _is_nameable(name: str) -> bool:
-    """Whether a name holds no backslash, control character, or byte that is no UTF-8."""
+    """Whether a name holds no backslash, control character, or byte that is not UTF-8."""
     return "\\" not in name and not any(
         ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 or 0xD800 <= ord(char) < 0xE000
         for char in name

@@ -158,7 +158,7 @@ def _uri(params: JsonObject, method: str) -> Uri:
         return Uri.parse(text)
     if method == _GET and "name" in params:
         raise bad_params("skills are known by `uri`, not by `name`; `skills/list` has their URIs")
-    raise bad_params("`uri` is missing or no string")
+    raise bad_params("`uri` is missing or not a string")
 
 
 def _unknown(uri: Uri, message: str, close: Sequence[str]) -> RequestRefused:
@@ -193,7 +193,7 @@ class SkillTools:
         """Answer `load_skill`: all of `SKILL.md`, then the names of the skill's other files."""
         name = arguments.get("name")
         if not isinstance(name, str):
-            return ToolAnswer.of_text("`name` is missing or no text", is_error=True)
+            return ToolAnswer.of_text("`name` is missing or not text", is_error=True)
         skill = find(self._provider, name)
         (content,) = self._provider.read(skill.head_uri)
         blocks = [_block(content)]
@@ -205,7 +205,7 @@ class SkillTools:
         """Answer `read_skill_file`: text as text, anything else as an embedded resource."""
         name, path = arguments.get("name"), arguments.get("path")
         if not isinstance(name, str) or not isinstance(path, str):
-            return ToolAnswer.of_text("`name` or `path` is missing or no text", is_error=True)
+            return ToolAnswer.of_text("`name` or `path` is missing or not text", is_error=True)
         skill = find(self._provider, name)
         uri = Uri.parse(path) if path.startswith("skill://") else _uri_in(skill, path)
         (content,) = self._provider.read(uri)

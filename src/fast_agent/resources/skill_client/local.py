@@ -185,7 +185,7 @@ class LocalSkills:
 
     def _need(self) -> SkillProvider:
         if self._provider is None:
-            raise SkillError("there are no skills on this machine any more")
+            raise SkillError("this machine no longer has skills")
         return self._provider
 
 

@@ -173,7 +173,7 @@ class Images:
 
 
 def png_size(data: bytes) -> PixelSize | None:
-    """Return the size of a PNG by its head; None where it is no PNG or has no pixels."""
+    """Return the size of a PNG by its head; None where it is not PNG or has no pixels."""
     if len(data) < _PNG_HEAD.size:
         return None
     mark, _, kind, width, height = _PNG_HEAD.unpack_from(data)

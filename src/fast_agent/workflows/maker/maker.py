@@ -198,7 +198,7 @@ class Calibrator(Workflow):
             right = draws.ballot.read(self._right)
             if right.flag is not None:
                 word = right.flag.replace("_", " ")
-                raise RunError(f"the right answer would be thrown away itself: it is {word}")
+                raise RunError(f"the right answer would be discarded itself: it is {word}")
         calibration = await calibrate(draws, self._samples, right=right)
         said = Message.assistant(f"p is about {calibration.right.share:.3g}")
         return Outcome(said, calibration.to_json(), calibration)

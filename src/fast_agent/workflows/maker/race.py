@@ -6,9 +6,9 @@ the one that drawing one by one would have found.
 
 As many draws run at once as the vote cannot be decided without, by all that is known: the leader
 still needs `k` less its margin, and what has ended early is taken into account. So running them at
-once draws no answer more than drawing one by one does, and none is thrown away when it is decided.
+once draws no answer more than drawing one by one does, and none is discarded when it is decided.
 
-A draw that fails is thrown away like one with a red flag; `k` that fail after each other mean that
+A draw that fails is discarded like one with a red flag; `k` that fail after each other mean that
 something is wrong with more than a draw, and end the vote.
 
 `Draws` are answers of fresh clones of a worker, read by the rules of a card.
@@ -110,7 +110,7 @@ _WRITER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", 
 class Ballot:
     """Reads answers by the rules of one vote.
 
-    An answer with a red flag is thrown away, never repaired: a model that slips in the form has
+    An answer with a red flag is discarded, never repaired: a model that slips in the form has
     more often slipped in the matter too.
 
     Args:
