@@ -43,7 +43,7 @@ DOORS: dict[str, set[str]] = {
     "mcp/oauth/authorization.py": {"write"},
     "mcp/live_session.py": {"connect"},
     "mcp/oauth/login.py": {"connect"},
-    "mcp/stdio.py": {"start"},
+    "mcp/process.py": {"start"},
     "mcp/listing.py": {"write"},
     "mcp/web_page.py": {"connect"},
     "messages/file.py": {"write"},

@@ -367,8 +367,8 @@ async def test_nothing_of_a_server_is_left_after_the_end(
 async def test_a_server_that_will_not_leave_is_killed(
     make_stdio: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fast_agent.mcp.stdio._LEAVE_SECONDS", 0.1)
-    monkeypatch.setattr("fast_agent.mcp.stdio._TERM_SECONDS", 0.1)
+    monkeypatch.setattr("fast_agent.mcp.process._LEAVE_SECONDS", 0.1)
+    monkeypatch.setattr("fast_agent.mcp.process._TERM_SECONDS", 0.1)
     spec = make_stdio("mute", "mute.py", "stubborn", connect_timeout_seconds=0.4)
     before = children_of(os.getpid())
     assert "no answer" in (await reason(spec)).message

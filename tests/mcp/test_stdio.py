@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fast_agent.mcp.stdio import MAX_LINES, WINDOW_SECONDS, ServerLog
+from fast_agent.mcp.process import MAX_LINES
 
 NOISY = """
 import sys
@@ -21,37 +20,6 @@ sys.stdout.flush()
 from mcp.server.mcpserver import MCPServer
 MCPServer("noisy", log_level="ERROR").run()
 """
-
-
-def test_a_burst_is_cut_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    now = 0.0
-    log = ServerLog("s", lambda: now)
-    with caplog.at_level(logging.INFO, "fast_agent.mcp.server"):
-        for number in range(MAX_LINES + 7):
-            log.write(logging.ERROR, f"line {number}\nof two")
-        lines = [record.getMessage() for record in caplog.records]
-        assert lines[0] == "server `s`: line 0 of two"
-        assert len(lines) == MAX_LINES + 1
-        assert "what follows is only counted" in lines[-1]
-        caplog.clear()
-        now = WINDOW_SECONDS
-        log.write(logging.ERROR, "later")
-        assert [record.getMessage() for record in caplog.records] == [
-            "server `s`: 7 lines were left out",
-            "server `s`: later",
-        ]
-        caplog.clear()
-        log.close()
-        assert caplog.records == []
-
-
-def test_what_is_not_shown_is_not_counted(caplog: pytest.LogCaptureFixture) -> None:
-    log = ServerLog("s")
-    with caplog.at_level(logging.WARNING, "fast_agent.mcp.server"):
-        for _ in range(2 * MAX_LINES):
-            log.write(logging.DEBUG, "detail")
-        log.close()
-    assert caplog.records == []
 
 
 @pytest.mark.spec("SECRETS-2")

@@ -52,6 +52,7 @@ class AgentServers:
         pool: All servers; None where no card has any.
         directory: Where relative commands of the card start.
         gate: Returns what asks before a tool is called beside an unapproved skill, or None.
+        meanwhile: Called while the servers start up.
 
     Raises:
         ToolError: A server is not known, or its name is taken by another.
@@ -64,8 +65,10 @@ class AgentServers:
         pool: ServerPool | NullPool,
         directory: Path,
         gate: Callable[[], SkillGate] | None = None,
+        meanwhile: Callable[[], None] | None = None,
     ) -> None:
         self._config = config
+        self._meanwhile = meanwhile
         self._gate = gate
         self._allowed = ServerFilter.of(config)
         self._pool = pool
@@ -106,7 +109,7 @@ class AgentServers:
         if not self._open:
             from fast_agent.mcp.pool import instructions, need
 
-            await need(self._connections, self._config.name)
+            await need(self._connections, self._config.name, self._meanwhile)
             self._texts = await instructions(self._connections)
             self._open = True
         return self._texts

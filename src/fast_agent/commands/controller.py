@@ -12,7 +12,6 @@ from logging import getLogger
 from typing import TYPE_CHECKING, NoReturn
 
 from fast_agent.agents.live_agent import LlmAgent
-from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import FastAgentError, RunError
 
 if TYPE_CHECKING:
@@ -185,13 +184,12 @@ class ConversationController:
     @property
     def provider(self) -> str | None:
         """The provider that the current agent's model is of; None for an offline or unknown one."""
-        from fast_agent.models.spec import parse_models
+        from fast_agent.models.spec import provider_of
 
-        settings = self.program.settings
         with suppress(FastAgentError, KeyError):  # the first request says what is wrong
             model = self.app.runtime.model_of(self.agent).text
-            name = parse_models(model, settings.model_aliases, settings.endpoints)[0].provider
-            return name if name in PROVIDERS else None
+            settings = self.program.settings
+            return provider_of(model, settings.model_aliases, settings.endpoints)
         return None
 
     def import_model(self) -> None:

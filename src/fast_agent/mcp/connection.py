@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from contextlib import nullcontext
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar
 
@@ -20,12 +22,15 @@ from fast_agent.mcp.listing import (
     Page,
 )
 from fast_agent.mcp.open_calls import OpenCalls, TotalTimeError
+from fast_agent.mcp.process import ServerLog, ServerProcess
+from fast_agent.mcp.server import StdioTarget
 from fast_agent.text.frozen import frozen
 from fast_agent.text.garbage_collection import collection_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
+    from anyio.abc import TaskStatus
     from mcp.client import Client
     from mcp.types import CacheableResult
 
@@ -51,6 +56,9 @@ LOSS_WINDOW_SECONDS = 60.0
 SHOWN_AFTER_SECONDS = 2.0
 """How long a server may block everything else before the wait is shown."""
 
+RunSession: TypeAlias = "Callable[..., Coroutine[object, object, None]]"
+"""Runs a session in a task; passes it to its `task_status` once it is open."""
+
 _SETTLE_SECONDS = 0.5
 _CONNECTION_CLOSED = -32000
 
@@ -74,7 +82,7 @@ class Connection:
         self,
         spec: ServerSpec,
         offered: ClientSide,
-        begin: Callable[[LiveSession], Awaitable[None]],
+        begin: Callable[[RunSession], Awaitable[LiveSession]],
         clock: Callable[[], float],
         sizes: ToolSizes | None = None,
     ) -> None:
@@ -128,8 +136,11 @@ class Connection:
         session = self._session
         return session is not None and (session.listening or not session.modern)
 
-    async def open(self) -> LiveSession:
+    async def open(self, meanwhile: Callable[[], None] | None = None) -> LiveSession:
         """Return the live session, opened now where there is none.
+
+        Args:
+            meanwhile: Called where it is opened, once that only waits for the server.
 
         Raises:
             ToolError: There is no session to be had; says why and what to do.
@@ -148,7 +159,7 @@ class Connection:
             if self._failure is not None and self._clock() - self._failed_at < RETRY_SECONDS:
                 raise ToolError(self._failure.message, hint=self._failure.hint)
             seconds = self.spec.connect_timeout_seconds
-            return await self._shown("the connection", seconds, self._start)
+            return await self._shown("the connection", seconds, partial(self._start, meanwhile))
 
     async def connect(self) -> None:
         """Open the session now, also where the last attempt failed a moment ago.
@@ -181,15 +192,10 @@ class Connection:
         self._losses.append(self._clock())
         _log.warning("server `%s` was lost: %s", self.name, session.ending_story())
 
-    async def _start(self) -> LiveSession:
-        # The SDK costs most of a second; an agent without servers never pays for it.
-        with collection_paused():
-            from fast_agent.mcp.live_session import LiveSession
-
+    async def _start(self, meanwhile: Callable[[], None] | None) -> LiveSession:
         self._refuse_if_unstable()
-        session = LiveSession(self.spec, self._offered, self.calls, self.catalog)
         try:
-            await self._begin(session)
+            session = await self._begin(partial(self._run, meanwhile))
         except FastAgentError as problem:
             self._failure = problem
             self._failed_at = self._clock()
@@ -198,6 +204,42 @@ class Connection:
         self._session = session
         self.catalog.all_changed()
         return session
+
+    async def _run(
+        self, meanwhile: Callable[[], None] | None, *, task_status: TaskStatus[LiveSession]
+    ) -> None:
+        """Run a session, from the start of the server's process to its end."""
+        target, log = self.spec.target, ServerLog(self.name)
+        process = None
+        if isinstance(target, StdioTarget):
+            process = ServerProcess(self.spec, target, log)
+        session: LiveSession | None = None
+        try:
+            async with nullcontext() if process is None else process.running():
+                # The SDK costs most of a second, in which a process starts up by itself; an agent
+                # without servers never pays for it.
+                with collection_paused():
+                    from fast_agent.mcp.live_session import LiveSession
+
+                if meanwhile is not None:
+                    meanwhile()
+                session = LiveSession(
+                    self.spec,
+                    self._offered,
+                    self.calls,
+                    self.catalog,
+                    server_log=log,
+                    process=process,
+                )
+                await session.run(task_status=task_status)
+        except Exception as problem:  # what opens a session: nothing is raised once it is open
+            if session is None:
+                raise
+            raise session.not_opened(problem) from problem
+        finally:
+            log.close()
+            if session is not None:
+                session.done.set()
 
     def _refuse_if_unstable(self) -> None:
         if len(self._losses) < LOSS_LIMIT:

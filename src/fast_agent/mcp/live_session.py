@@ -1,7 +1,7 @@
 """One live session with a server, from its opening to its end, in a separate task.
 
 The SDK's context managers hold task groups, so they have to be entered and left in one task. That
-task is `LiveSession.run`; all other tasks talk to the session through it.
+task runs `LiveSession.run`; all other tasks talk to the session through it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from fast_agent.mcp.oauth.authorization import same_origin
 from fast_agent.mcp.oauth.bearer import BearerAuth
 from fast_agent.mcp.open_calls import CURRENT_CALL
 from fast_agent.mcp.server import HttpTarget, StdioTarget
-from fast_agent.mcp.stdio import ServerLog, ServerProcess
+from fast_agent.mcp.stdio import StdioTransport
 from fast_agent.resources.skill_client.entry import EXTENSION
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import redacted
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 
     from fast_agent.mcp.client_side import ClientSide
     from fast_agent.mcp.open_calls import OpenCalls
+    from fast_agent.mcp.process import ServerLog, ServerProcess
     from fast_agent.mcp.server import ServerSpec
     from fast_agent.text.json_value import JsonValue
 
@@ -99,6 +100,10 @@ class Changes(Protocol):
         ...
 
 
+class _NoAnswerError(Exception):
+    """The session was not open in time."""
+
+
 class LiveSession:
     """One session.
 
@@ -107,22 +112,31 @@ class LiveSession:
         offered: What this client does for it.
         calls: The requests open at it.
         changes: Notified of changed lists.
+        server_log: What its messages are logged to.
+        process: The process of a stdio server, which runs for as long as the session.
     """
 
     def __init__(
-        self, spec: ServerSpec, offered: ClientSide, calls: OpenCalls, changes: Changes
+        self,
+        spec: ServerSpec,
+        offered: ClientSide,
+        calls: OpenCalls,
+        changes: Changes,
+        *,
+        server_log: ServerLog,
+        process: ServerProcess | None = None,
     ) -> None:
         self._spec = spec
         self.requests = ServerRequests(spec, offered, calls)
         self._changes = changes
-        self._server_log = ServerLog(spec.name)
+        self._server_log = server_log
         self._client: Client | None = None
-        self._process: ServerProcess | None = None
+        self._process = process
         self._ending = anyio.Event()
         self._http_status: int | None = None
         self._url = spec.target.url if isinstance(spec.target, HttpTarget) else ""
         self.done = anyio.Event()
-        """Set when nothing of the session is left."""
+        """Set when nothing of the session is left, its process included."""
         self.listening = False
         """Whether the server notifies of changed lists by a subscription."""
         self.forgotten = False
@@ -176,11 +190,11 @@ class LiveSession:
         """Wait until the session is about to end."""
         await self._ending.wait()
 
-    async def run(self, *, task_status: TaskStatus[None]) -> None:
+    async def run(self, *, task_status: TaskStatus[LiveSession]) -> None:
         """Open the session, report it as started, and keep it until it ends.
 
         Raises:
-            ToolError: It could not be opened; says why, for a person.
+            Exception: It could not be opened; `not_opened` says why, once its process has ended.
         """
         seconds = self._spec.connect_timeout_seconds
         started = False
@@ -190,26 +204,20 @@ class LiveSession:
                     self._client = client
                     scope.deadline = inf
                     started = True
-                    task_status.started()
+                    task_status.started(self)
                     await self._live(client)
                     scope.deadline = anyio.current_time() + CLOSE_SECONDS
             except Exception as problem:  # the boundary of the session's task
                 if not started:
-                    raise self._not_opened(problem) from problem
+                    raise
                 self.why_ended = self._said(problem)
                 _log.warning(
                     "server `%s`: the connection ended: %s", self._spec.name, self.why_ended
                 )
             finally:
-                self._server_log.close()
                 self._ending.set()
-                self.done.set()
         if scope.cancelled_caught and not started:
-            raise ToolError(
-                f"server `{self._spec.name}`: no answer from `{self._spec.target}` "
-                f"within {seconds:g} s{self._last_words()}",
-                hint="raise the server's connect timeout, or find out what holds it up",
-            )
+            raise _NoAnswerError
 
     @asynccontextmanager
     async def _opened(self) -> AsyncGenerator[Client]:
@@ -235,13 +243,13 @@ class LiveSession:
 
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[TransportStreams]:
-        self._spec.check_start()
-        match self._spec.target:
-            case StdioTarget() as target:
-                self._process = ServerProcess(self._spec.name, target, self._server_log)
-                transport = self._process.transport()
-            case HttpTarget() as target:
-                transport = self._http(target)
+        target = self._spec.target
+        if isinstance(target, HttpTarget):
+            self._spec.check_start()
+            transport = self._http(target)
+        else:
+            assert self._process is not None  # noqa: S101 - it is started before its session
+            transport = StdioTransport(self._process).streams()
         async with transport as (incoming, outgoing):
             redact = None if self._auth is None else self._auth.redact
             yield WatchedStream(incoming, self._ending.set, redact), outgoing
@@ -374,8 +382,19 @@ class LiveSession:
         if response.status_code == 404 and "mcp-session-id" in response.request.headers:
             self.forgotten = True
 
-    def _not_opened(self, problem: Exception) -> ToolError:
+    def not_opened(self, problem: Exception) -> ToolError:
+        """Return why it could not be opened, for a person.
+
+        Args:
+            problem: What `run` raised.
+        """
         cause = _first(problem)
+        if isinstance(cause, _NoAnswerError):
+            return ToolError(
+                f"server `{self._spec.name}`: no answer from `{self._spec.target}` "
+                f"within {self._spec.connect_timeout_seconds:g} s{self._last_words()}",
+                hint="raise the server's connect timeout, or find out what holds it up",
+            )
         if isinstance(cause, ToolError):
             return cause
         if isinstance(cause, TrustError):

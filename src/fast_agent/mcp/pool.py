@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mcp.client import Client
     from mcp.types import CallToolResult, RequestParamsMeta
 
-    from fast_agent.mcp.connection import State
+    from fast_agent.mcp.connection import RunSession, State
     from fast_agent.mcp.listing import ListedTool, ToolSizes
     from fast_agent.mcp.live_session import LiveSession
     from fast_agent.mcp.open_calls import OpenCall
@@ -313,10 +313,10 @@ class ServerPool:
             for connection in (*self._connections.values(), *self._retired):
                 tasks.start_soon(connection.close)
 
-    async def _begin(self, session: LiveSession) -> None:
+    async def _begin(self, run: RunSession) -> LiveSession:
         if self._tasks is None:
             raise ToolError("the servers are used before they are started")
-        await self._tasks.start(session.run)
+        return await self._tasks.start(run)
 
     def _claim(self, name: str, agent: str | None) -> str:
         if agent is None:
@@ -350,17 +350,22 @@ class ServerPool:
         return f"the servers are {', '.join(f'`{known}`' for known in self._specs)}"
 
 
-async def need(connections: Sequence[Connection], agent_name: str) -> None:
+async def need(
+    connections: Sequence[Connection],
+    agent_name: str,
+    meanwhile: Callable[[], None] | None = None,
+) -> None:
     """Open the servers an agent cannot do without.
 
     Args:
         connections: The connections to them.
         agent_name: The agent, for the message.
+        meanwhile: Called once for each server that is waited for.
 
     Raises:
         ToolError: One of them cannot be used; names every one that cannot, and why.
     """
-    failed = [report for report in await _opened(connections) if report.state != "connected"]
+    failed = [one for one in await _opened(connections, meanwhile) if one.state != "connected"]
     if not failed:
         return
     reasons = "\n".join(
@@ -384,17 +389,19 @@ async def instructions(connections: Iterable[Connection]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 
-async def _opened(connections: Sequence[Connection]) -> tuple[ServerReport, ...]:
+async def _opened(
+    connections: Sequence[Connection], meanwhile: Callable[[], None] | None = None
+) -> tuple[ServerReport, ...]:
     """Open connections at once, and say how each stands."""
     async with anyio.create_task_group() as tasks:
         for connection in connections:
-            tasks.start_soon(_try_open, connection)
+            tasks.start_soon(_try_open, connection, meanwhile)
     return tuple([_report_of(connection) for connection in connections])
 
 
-async def _try_open(connection: Connection) -> None:
+async def _try_open(connection: Connection, meanwhile: Callable[[], None] | None) -> None:
     try:
-        await connection.open()
+        await connection.open(meanwhile)
     except FastAgentError:
         # Kept by the connection, for the report.
         return

@@ -207,6 +207,23 @@ def parse_models(
     return tuple(specs)
 
 
+def provider_of(
+    text: str, user_aliases: Mapping[str, str] | None = None, endpoints: Collection[str] = ()
+) -> str | None:
+    """Return the provider whose model is asked first; None for one that needs no provider.
+
+    Args:
+        text: As for `parse_models`.
+        user_aliases: As for `parse_model_spec`.
+        endpoints: As for `parse_model_spec`.
+
+    Raises:
+        ModelError: A spec cannot be taken apart.
+    """
+    name = parse_models(text, user_aliases, endpoints)[0].provider
+    return name if name in PROVIDERS else None
+
+
 def _expand(text: str, aliases: Mapping[str, str]) -> tuple[str, list[_Level]]:
     """Replace aliases; return what is left of the head, and what each step asks for."""
     levels: list[_Level] = []

@@ -6,6 +6,7 @@ A `CardGeneration` is a set of cards with its blueprints; a turn ends with the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -21,7 +22,7 @@ from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.config.settings import COMPACTION_SHARE, TOOL_RESULT_BYTES
-from fast_agent.errors import CardError, RunError
+from fast_agent.errors import CardError, FastAgentError, RunError
 from fast_agent.messages.history import ResultLimits
 from fast_agent.prompt.instruction import (
     AgentListing,
@@ -144,7 +145,9 @@ class LlmBlueprint:
         self._turn_hooks = functions.turn_hooks if functions else None
         self._templates = templates_of(config, options.workspace)
         directory = config.directory or options.workspace
-        self._servers = AgentServers(config, context.pool, directory, options.gate)
+        self._servers = AgentServers(
+            config, context.pool, directory, options.gate, self._import_model
+        )
         template = parse_template(config.instruction or "" if instruction is None else instruction)
         skills = AgentSkills(
             config,
@@ -292,6 +295,18 @@ class LlmBlueprint:
             if not facts_of(endpoint_of(spec, settings, environ), stated).is_priced:
                 return spec.text
         return None
+
+    def _import_model(self) -> None:
+        """Import in a thread what the first request imports, unless it is of no provider."""
+        from fast_agent.models.spec import provider_of
+
+        settings = self._context.settings
+        with suppress(FastAgentError):  # the first request says what is wrong
+            provider = provider_of(self._model.text, settings.model_aliases, settings.endpoints)
+            if provider is not None:
+                from fast_agent.models.providers.provider import warm_soon
+
+                warm_soon(provider)
 
     def _offer(self, children: Iterable[Tool]) -> OfferedTools:
         tools = (*self._fixed, *children)

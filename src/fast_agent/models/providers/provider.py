@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from contextlib import suppress
 from dataclasses import replace
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fast_agent.models.providers.link import ProviderLink
 
 
-__all__ = ["Endpoint", "ProviderModel", "RetryPolicy", "is_importing", "warm"]
+__all__ = ["Endpoint", "ProviderModel", "RetryPolicy", "is_importing", "warm", "warm_soon"]
 
 _REPORTED_SECONDS: Final = 2.0
 """From which length on a wait is reported with its reason."""
@@ -250,6 +250,16 @@ def warm(provider: str) -> None:
             facts_of(endpoint)
             del ProviderLink  # imported for the modules it brings
         _warm.add(provider)
+
+
+def warm_soon(provider: str) -> None:
+    """Do what `warm` does in a thread, while the caller waits for something else.
+
+    Args:
+        provider: Its name.
+    """
+    if provider not in _warm and not is_importing():
+        Thread(target=warm, args=(provider,), name=f"import {provider}").start()
 
 
 @frozen(kw_only=True)
