@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,13 +13,15 @@ from acp import PROTOCOL_VERSION
 from acp.schema import InitializeResponse
 from tests.acp.raw_client import RawClient
 from tests.engine.batch_world import CARD, TOOLS, ModelServer, Reply, note_and_answer
+from tests.patience import wait_until
 
 from fast_agent.messages.history import check_validity
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+TINY = Path(__file__).parents[1] / "mcp/servers/tiny.py"
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +260,17 @@ def test_a_client_that_leaves_at_once_waits_for_no_import(tmp_path: Path) -> Non
 
 
 @pytest.mark.spec("ACP-23")
+def test_servers_start_while_the_user_writes(tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    command = f"touch {began}; exec {sys.executable} {TINY} once"
+    server = {"name": "tiny", "command": "/bin/sh", "args": ["-c", command], "env": []}
+    with RawClient(tmp_path, "--model", "passthrough") as client:
+        client.initialize()
+        assert "result" in client.ask(1, "session/new", cwd=str(tmp_path), mcpServers=[server])
+        wait_until(began.exists)
+        assert client.end()[0] == 0
+
+
 def test_standard_output_carries_messages_only(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(
         "import os\nprint('loaded')\n"

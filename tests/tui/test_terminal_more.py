@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.engine.batch_world import ModelServer, text_reply
+from tests.patience import wait_until
 from tests.tui.terminal_world import COMMAND, Terminal
 from tests.tui.test_terminal import PASS, READY, holding_tool, scripted
 
@@ -63,6 +64,19 @@ def test_the_status_row_drops_fields_from_the_right(
         ][:fields] or fields == 2  # fmt: skip
         assert "clerk" in row
         assert "ask" in row
+
+
+def test_servers_start_while_the_user_writes(project: Path, write_card: WriteCard) -> None:
+    server = Path(__file__).parents[1] / "mcp/servers/tiny.py"
+    command = f"touch began; exec {sys.executable} {server} once"
+    servers = {"tiny": {"command": "/bin/sh", "args": ["-c", command]}}
+    (project / "fastagent.config.yaml").write_text(json.dumps({"mcp": {"servers": servers}}))
+    write_card("clerk.md", "model: passthrough", "servers: [tiny]")
+    with Terminal("go", "--card", "clerk.md", "--trust") as terminal:
+        terminal.wait_for(READY)
+        assert not (project / "began").exists()
+        terminal.send("h")
+        wait_until((project / "began").exists)
 
 
 @pytest.mark.spec("T-K0.5")

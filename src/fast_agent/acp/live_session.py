@@ -54,7 +54,7 @@ def modes(app: AgentApp, current: str, waiting: Waiting) -> JsonObject:
 
     Args:
         app: Those that may act.
-        current: The one that is talked to.
+        current: The current one.
         waiting: Those that were found, and act once the person approved them.
     """
     listed: list[JsonValue] = [*_described("id", app, waiting)]
@@ -185,7 +185,7 @@ class LiveSession:
 
     @property
     def agent(self) -> str:
-        """The agent that is talked to."""
+        """The current agent."""
         return self._controller.agent
 
     @property
@@ -193,15 +193,14 @@ class LiveSession:
         """Whether a prompt is being answered."""
         return self._turn is not None
 
-    async def import_model(self) -> None:
-        """Import what the first request of its agent needs, in a thread."""
-        if self._controller.provider is None:
-            return
+    async def prepare(self) -> None:
+        """Import what the first turn of its agent needs, and start its servers."""
         self._imported = anyio.Event()
         try:
-            await run_sync(self._controller.import_model, abandon_on_cancel=True)
+            await run_sync(self._controller.import_packages, abandon_on_cancel=True)
         finally:
             self._imported.set()
+        await self._controller.start_servers()
 
     def announce(self) -> None:
         """Send the client the list of commands."""

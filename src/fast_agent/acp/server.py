@@ -351,7 +351,7 @@ class AcpServer:
         self._given = {key: one for key, one in self._given.items() if key in self._sessions}
         self._given[live.id] = params.get("mcpServers") or []
         self._tasks.start_soon(_announce, live)
-        self._tasks.start_soon(live.import_model)  # while the user writes
+        self._tasks.start_soon(live.prepare)  # while the user writes
         return live
 
     def _session(self, params: JsonObject) -> LiveSession:

@@ -99,7 +99,7 @@ class ConversationController:
         waiting: Returns the agents that wait for an approval; None takes those left out.
 
     Attributes:
-        agent: The agent that is talked to.
+        agent: The current agent.
         conversation: The agents of the conversation.
         session: The session it is kept in, or None.
 
@@ -192,13 +192,25 @@ class ConversationController:
             return provider_of(model, settings.model_aliases, settings.endpoints)
         return None
 
-    def import_model(self) -> None:
-        """Import what the first request of the current agent needs, which takes a second or two."""
+    def import_packages(self) -> None:
+        """Import what the first turn of the current agent needs, which takes a second or two.
+
+        To be called in a thread.
+        """
+        if self.agent in self.app and self.app.runtime.servers_named(self.agent):
+            from fast_agent.mcp.live_session import LiveSession
+
+            del LiveSession  # imported here so that the event loop need not
         provider = self.provider
         if provider is not None:
             from fast_agent.models.providers.provider import warm
 
             warm(provider)
+
+    async def start_servers(self) -> None:
+        """Start the servers of the current agent, before its turn needs them."""
+        if self.agent in self.app:
+            await self.app.runtime.start_servers(self.agent)
 
     def require_llm_agent(self) -> LlmAgent:
         """Return the current agent, if it asks a model itself.

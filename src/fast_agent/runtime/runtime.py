@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from logging import getLogger
@@ -473,6 +473,23 @@ class Runtime:
         if not isinstance(blueprint, LlmBlueprint):
             return None
         return await blueprint.skills.called(name, arguments)
+
+    def servers_named(self, name: str) -> Sequence[str]:
+        """Return the MCP servers a card names; those it brings itself are not among them.
+
+        Raises:
+            RunError: There is no such card.
+        """
+        return self._edition.card(name).config.servers
+
+    async def start_servers(self, name: str) -> None:
+        """Open the servers a card names, before its turn needs them; the turn says what is wrong.
+
+        Its functions are not loaded yet, which may take long.
+        """
+        if not self._options.steps.replays:
+            with suppress(FastAgentError):
+                await self._pool.open(self.servers_named(name))
 
     async def open_servers(self, names: Iterable[str]) -> tuple[ServerReport, ...]:
         """Open the servers of some agents at once, before their first turn.

@@ -272,7 +272,7 @@ def _open_desk(
         console.new_session = partial(
             _new_session, store, controller.workspace, console.file_history
         )
-    console.model_import.work = controller.import_model
+    console.model_import.work = controller.import_packages
     console.open(controller, console_commands(console))
     return controller
 
