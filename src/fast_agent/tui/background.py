@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
+    from fast_agent.commands.controller import ConversationController
+    from fast_agent.tui.input.editor import Editor
+
     Work = Callable[..., Coroutine[None, None, None]]
 
 log = getLogger(__name__)
@@ -73,6 +76,17 @@ class ModelImport:
     def is_due(self) -> bool:
         """Whether it can begin and has not."""
         return self.work is not None and not self._has_begun
+
+    async def begin(self, editor: Editor, controller: ConversationController) -> None:
+        """Import, then start the servers of the agent that a message is written to.
+
+        Args:
+            editor: What is written; a command needs no servers.
+            controller: The conversation.
+        """
+        await self.run()
+        if not editor.text.startswith(("/", "!")):
+            await controller.start_servers()
 
     async def run(self) -> None:
         """Import, unless that is done."""

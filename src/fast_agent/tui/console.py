@@ -637,18 +637,12 @@ class Console:
             self.controller.agent = follower
             self.note(f"talking to `{follower}`")
 
-    async def _prepare(self) -> None:
-        """Import what a turn needs and start its servers, while the user still writes."""
-        await self.model_import.run()
-        if not self.editor.text.startswith(("/", "!")):
-            await self.controller.start_servers()
-
     # The live area.
 
     def redraw(self) -> None:
         """Draw the live area."""
         if self.model_import.is_due and not self.editor.is_empty:
-            self.start(self._prepare)
+            self.start(self.model_import.begin, self.editor, self.controller)
         question = self.questions.current
         if question is not self._announced:
             self._announced = question
