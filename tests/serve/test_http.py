@@ -313,7 +313,7 @@ def test_token_files(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="must start with a token"):
             read_token(str(path))
     path.write_bytes(b"\xff" * 40)
-    with pytest.raises(ConfigError, match="no UTF-8"):
+    with pytest.raises(ConfigError, match="not UTF-8"):
         read_token(str(path))
     path.write_text(f"{TOKEN}\n", "utf-8")
     assert read_token(str(path)) == TOKEN

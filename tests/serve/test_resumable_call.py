@@ -53,16 +53,16 @@ async def test_a_token_goes_on_with_its_own_call_and_once_only(world: AgentWorld
         token = first.request_state
         answer = {name: {"action": "accept", "content": {"text": "blue"}}}
         for state, agent in ((token, "bob"), ("x", "ann"), ("", "ann")):
-            with pytest.raises(MCPError, match="none that this server waits for"):
+            with pytest.raises(MCPError, match="unknown to this server"):
                 await step(client, agent, request_state=state, input_responses=answer)
         again = await step(client, request_state=token)  # asked, and not answered
         assert list(again.input_requests) == [name]
-        with pytest.raises(MCPError, match="none that this server waits for"):
+        with pytest.raises(MCPError, match="unknown to this server"):
             await step(client, request_state=token, input_responses=answer)
         done = await step(client, request_state=again.request_state, input_responses=answer)
         assert text_of(done) == "blue"
         for state in (token, again.request_state):
-            with pytest.raises(MCPError, match="none that this server waits for"):
+            with pytest.raises(MCPError, match="unknown to this server"):
                 await step(client, request_state=state, input_responses=answer)
 
 
@@ -78,7 +78,7 @@ async def test_a_call_whose_client_never_answers_ends(
         first = await step(client)
         assert server.scopes.in_use == 1
         await until(lambda: server.scopes.in_use == 0)
-        with pytest.raises(MCPError, match="none that this server waits for"):
+        with pytest.raises(MCPError, match="unknown to this server"):
             await step(client, request_state=first.request_state)
 
 
@@ -94,7 +94,7 @@ async def test_abandoned_questions_give_way_to_new_ones(
         first, second, third = [await step(client) for _ in range(3)]
         assert None not in {one.request_state for one in (first, second, third)}
         await until(lambda: server.scopes.in_use == 2)
-        with pytest.raises(MCPError, match="none that this server waits for"):
+        with pytest.raises(MCPError, match="unknown to this server"):
             await step(client, request_state=first.request_state)
         for one in (second, third):
             answers = dict.fromkeys(one.input_requests or {}, BLUE)
