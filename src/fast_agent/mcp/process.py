@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.server import ServerSpec, StdioTarget
 
 _INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
-"""The variables a server gets besides those of its own `env`, as the SDK has it."""
+"""The variables a server inherits, as with the SDK; its own `env` is added to them."""
 
 _TAIL_LINES = 20
 _TAIL_LINE_BYTES = 2_000

@@ -210,7 +210,7 @@ def parse_models(
 def provider_of(
     text: str, user_aliases: Mapping[str, str] | None = None, endpoints: Collection[str] = ()
 ) -> str | None:
-    """Return the provider whose model is asked first; None for one that needs no provider.
+    """Return the provider of the model that answers first; None for a model without one.
 
     Args:
         text: As for `parse_models`.
