@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 
     from fast_agent.mcp.server import ServerSpec, StdioTarget
 
-_INHERITED: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+_ON_WINDOWS: Final = (
+    "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT",
+    "PROCESSOR_ARCHITECTURE", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE",
+)  # fmt: skip
+_ELSEWHERE: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+_INHERITED: Final = _ON_WINDOWS if os.name == "nt" else _ELSEWHERE
 """The variables a server inherits, as with the SDK; its own `env` is added to them."""
 
 _TAIL_LINES = 20
