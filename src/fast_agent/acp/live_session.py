@@ -195,6 +195,8 @@ class LiveSession:
 
     async def prepare(self) -> None:
         """Import what the first turn of its agent needs, and start its servers."""
+        if self._controller.provider is None and not self._controller.servers:
+            return
         self._imported = anyio.Event()
         try:
             await run_sync(self._controller.import_packages, abandon_on_cancel=True)

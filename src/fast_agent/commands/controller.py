@@ -192,12 +192,17 @@ class ConversationController:
             return provider_of(model, settings.model_aliases, settings.endpoints)
         return None
 
+    @property
+    def servers(self) -> Sequence[str]:
+        """The servers that the current agent's card names; none while it waits for an approval."""
+        return self.app.runtime.servers_named(self.agent) if self.agent in self.app else ()
+
     def import_packages(self) -> None:
         """Import what the first turn of the current agent needs, which takes a second or two.
 
         To be called in a thread.
         """
-        if self.agent in self.app and self.app.runtime.servers_named(self.agent):
+        if self.servers:
             from fast_agent.mcp.live_session import LiveSession
 
             del LiveSession  # imported here so that the event loop need not
@@ -209,7 +214,7 @@ class ConversationController:
 
     async def start_servers(self) -> None:
         """Start the servers of the current agent, before its turn needs them."""
-        if self.agent in self.app:
+        if self.servers:
             await self.app.runtime.start_servers(self.agent)
 
     def require_llm_agent(self) -> LlmAgent:
