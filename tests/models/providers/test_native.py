@@ -1,4 +1,4 @@
-"""The adapter against loopback servers that speak the Anthropic, Responses and Gemini APIs."""
+"""The adapter against loopback servers that speak the Anthropic and the Responses API."""
 
 from __future__ import annotations
 
@@ -340,28 +340,3 @@ async def test_openai_reasoning_goes_back_as_it_came(start_wire: StartWire) -> N
     ]
     [output] = [item for item in sent if item.get("type") == "function_call_output"]
     assert output["call_id"] == "call_1"
-
-
-async def test_gemini(start_wire: StartWire) -> None:
-    parts = [
-        {"text": "so"},
-        {"functionCall": {"name": "add", "args": {"a": 1}}, "thoughtSignature": "c2ln"},
-    ]
-    body = {
-        "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}],
-        "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
-        "modelVersion": "gemini-3.5-flash",
-    }
-    wire = start_wire(OpenAIWire.reply(body), OpenAIWire.reply(body))
-    model = model_of(wire, "google", "gemini-3.5-flash")
-    question = Message.user("go")
-    message = (await model.request(ModelRequest("be kind", [question], [ADD]))).message
-    assert message.text == "so"
-    [call] = message.tool_calls
-    assert (call.name, call.arguments) == ("add", {"a": 1})
-    result = Message("user", tool_results=(ToolResult(call.id, (TextContent("1"),)),))
-    await model.request(ModelRequest("be kind", [question, message, result], [ADD]))
-    await model.aclose()
-    replayed = wire.seen[1].body["contents"][1]["parts"][1]
-    assert replayed["thoughtSignature"] == "c2ln"
-    assert wire.seen[1].body["contents"][2]["parts"][0]["functionResponse"]["name"] == "add"

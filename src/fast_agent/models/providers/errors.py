@@ -10,6 +10,7 @@ from pydantic_ai import exceptions as lib
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ContextError, ModelError, os_reason
+from fast_agent.models.providers.messages import raw_reason
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import did_you_mean
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from httpx2 import Response
+    from pydantic_ai import messages as answers
 
     from fast_agent.models.check import Endpoint
 
@@ -25,6 +27,7 @@ _MAX_DETAIL: Final = 400
 """Most characters of a provider's own words that go into a message."""
 
 
+_FORBIDDEN: Final = 403
 _OTHER_API: Final = "check that its address serves the API of this provider"
 
 
@@ -38,7 +41,8 @@ class Failure:
         passing: It may work when sent again.
         asked: Seconds the provider asked to wait, or None.
         too_long: The conversation is longer than the model's context window.
-        of_connection: The provider was not reached, or the connection broke.
+        is_rarely_tried: It is sent again a few times only: the connection failed, or the provider
+            answered, and counts each answer.
         is_quota: The quota or the credit of the account is used up.
         broke_off: The stream of the answer ended before its end, if it ever had a beginning.
     """
@@ -48,7 +52,7 @@ class Failure:
     passing: bool = False
     asked: float | None = None
     too_long: bool = False
-    of_connection: bool = False
+    is_rarely_tried: bool = False
     is_quota: bool = False
     broke_off: bool = False
 
@@ -94,7 +98,28 @@ def broken_off(endpoint: Endpoint) -> Failure:
     """Return the failure of a stream that ended before its answer did."""
     message = f"the answer of {_who(endpoint)} ended before it was complete"
     hint = f"try again, and {_OTHER_API}" if endpoint.base_url else "try again"
-    return Failure(message, hint, passing=True, broke_off=True)
+    return Failure(message, hint, passing=True, is_rarely_tried=True, broke_off=True)
+
+
+def ended_with_error(response: answers.ModelResponse, endpoint: Endpoint) -> Failure:
+    """Return the failure of an answer that the provider itself calls wrong.
+
+    A model that wrote a tool call wrongly writes it rightly the next time, more often than not.
+    """
+    reason = raw_reason(response)
+    detail = f": {_safe(reason, endpoint)}" if reason and reason != "error" else ""
+    message = f"{_who(endpoint)} ended its answer with an error{detail}"
+    return Failure(message, "try again", passing=True, is_rarely_tried=True)
+
+
+def refusal_notes(response: answers.ModelResponse, endpoint: Endpoint) -> tuple[str, ...]:
+    """Return why a provider refused, where it says more than that it did."""
+    details = response.provider_details or {}
+    reason = details.get("block_reason_message") or details.get("block_reason")
+    reason = reason or raw_reason(response)
+    if response.finish_reason != "content_filter" or reason in {None, "content_filter", "refusal"}:
+        return ()
+    return (f"{_who(endpoint)} refused the content: {_safe(str(reason), endpoint)}",)
 
 
 def _unreadable(reason: str, endpoint: Endpoint) -> Failure:
@@ -137,10 +162,12 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
     """A failure that sending again does not cure."""
     match error:
         case lib.ModelAuthenticationError():
-            return Failure(
-                f"{_provider(endpoint)} refused the API key{_status(error)}",
-                f"check {_key_places(endpoint)}, and that it may use `{endpoint.model}`",
-            )
+            hint = f"check {_key_places(endpoint)}, and that it may use `{endpoint.model}`"
+            if isinstance(error, lib.ModelHTTPError) and error.status_code == _FORBIDDEN:
+                # The key may be right: the API is not enabled, or a guard of the account blocks it.
+                what = f"{_provider(endpoint)} does not allow the request"
+                return Failure(f"{what}{_status(error)}{detail}", hint)
+            return Failure(f"{_provider(endpoint)} refused the API key{_status(error)}", hint)
         case lib.ModelNotFoundError():
             near = error.suggested_model_id if isinstance(error, lib.ModelHTTPError) else None
             hint = did_you_mean(near, "check the name of the model")
@@ -192,7 +219,7 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
     else:
         message = f"the connection to {who}{where} was lost: {reason}"
         hint = "try again"
-    return Failure(message, hint, passing=True, of_connection=True)
+    return Failure(message, hint, passing=True, is_rarely_tried=True)
 
 
 def _deepest(error: BaseException) -> str:

@@ -26,8 +26,14 @@ from fast_agent.models.providers.classes import (
     connect,
     has_own_client,
 )
-from fast_agent.models.providers.errors import Failure, broken_off, failure_of
-from fast_agent.models.providers.messages import MessageConverter, message_of
+from fast_agent.models.providers.errors import (
+    Failure,
+    broken_off,
+    ended_with_error,
+    failure_of,
+    refusal_notes,
+)
+from fast_agent.models.providers.messages import MessageConverter, message_of, raw_reason
 from fast_agent.models.providers.settings import SettingsReader
 from fast_agent.models.providers.strict_schema import AnswerForm, answer_form
 from fast_agent.text.frozen import frozen
@@ -194,15 +200,15 @@ class ProviderLink:
             if splitter is not None:
                 splitter.end()
             response = stream.get()
-        details = response.provider_details or {}
-        if response.finish_reason is None and not details.get("finish_reason"):
+        if not _is_finished(response):
             raise AttemptError(broken_off(self._endpoint))
         return response
 
     def _answer(self, response: lib.ModelResponse, asked: LibraryRequest) -> ModelResponse:
         if response.finish_reason == "error":
-            who = f"`{self._endpoint.spec}`"
-            raise AttemptError(Failure(f"{who} ended its answer with an error", "try again"))
+            raise AttemptError(ended_with_error(response, self._endpoint))
+        if not response.parts and not _is_finished(response):
+            raise AttemptError(broken_off(self._endpoint))
         message = message_of(response, self._endpoint.provider, asked.output_tool)
         if asked.form is not None and not message.tool_calls:
             text = asked.form.restore(message.text)
@@ -212,7 +218,7 @@ class ProviderLink:
             message,
             self._priced(response.usage),
             self._facts.window,
-            self._news(asked.notes),
+            (*self._news(asked.notes), *refusal_notes(response, self._endpoint)),
         )
 
     def _news(self, notes: Sequence[str]) -> tuple[str, ...]:
@@ -243,8 +249,12 @@ def _reading() -> Generator[None]:
     """Name an answer of a kind that the library does not know, and trips over."""
     try:
         yield
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise UnexpectedModelBehavior(f"{type(error).__name__}: {error}") from error
+
+
+def _is_finished(response: lib.ModelResponse) -> bool:
+    return response.finish_reason is not None or raw_reason(response) is not None
 
 
 def _delta(

@@ -343,12 +343,17 @@ def _file(data: lib.BinaryContent) -> Content:
     return EmbeddedResource(f"file:///{data.identifier}", kind, blob=encoded)
 
 
+def raw_reason(response: lib.ModelResponse) -> str | None:
+    """Return why an answer ended, in the provider's word, or None where it gave none."""
+    raw = (response.provider_details or {}).get("finish_reason")
+    return raw if isinstance(raw, str) and raw else None
+
+
 def _stop_reason(response: lib.ModelResponse, calls: bool) -> str:
-    details = response.provider_details or {}
-    if details.get("finish_reason") == "stop_sequence":
+    raw = raw_reason(response)
+    if raw == "stop_sequence":
         return "stopSequence"
-    raw = details.get("finish_reason")
-    if response.finish_reason is None and isinstance(raw, str) and raw:
+    if response.finish_reason is None and raw is not None:
         return raw  # an unknown reason is kept as it came
     reason = _STOP_REASONS.get(response.finish_reason or "", "endTurn")
     if reason in {"endTurn", "toolUse"}:

@@ -197,8 +197,8 @@ def _wait(
 ) -> float | None:
     """Return how long to wait before the next attempt, in seconds; None for no further one."""
     most = policy.attempts
-    if failure.of_connection:
-        most = min(most, policy.attempts_to_connect)
+    if failure.is_rarely_tried:
+        most = min(most, policy.few_attempts)
     if not failure.passing or attempt >= most:
         return None
     wait = policy.wait(attempt, failure.asked, jitter())
@@ -268,14 +268,14 @@ class RetryPolicy:
 
     Args:
         attempts: Most times a request is sent to a provider that is overloaded or failing.
-        attempts_to_connect: Most times it is sent where the connection fails.
+        few_attempts: Most times it is sent where the connection fails, or the answer is no good.
         first_wait: Wait before the second attempt, in seconds; it doubles from there.
         longest_wait: Longest wait that is not asked for by the provider, in seconds.
         total_wait: Most seconds spent waiting in one request, the provider's wishes included.
     """
 
     attempts: int = 12
-    attempts_to_connect: int = 4
+    few_attempts: int = 4
     first_wait: float = 0.5
     longest_wait: float = 8.0
     total_wait: float = 60.0
@@ -285,7 +285,7 @@ class RetryPolicy:
         policy = self
         if params.retries is not None:
             attempts = params.retries + 1
-            policy = replace(policy, attempts=attempts, attempts_to_connect=attempts)
+            policy = replace(policy, attempts=attempts, few_attempts=attempts)
         if params.retry_seconds is not None:
             policy = replace(policy, total_wait=params.retry_seconds)
         return policy
@@ -308,7 +308,7 @@ class RetryPolicy:
         return backoff * (0.75 + jitter / 4)
 
 
-FEW_RETRIES = RetryPolicy(attempts=2, attempts_to_connect=2, total_wait=5.0)
+FEW_RETRIES = RetryPolicy(attempts=2, few_attempts=2, total_wait=5.0)
 """For a model that another one stands in for."""
 
 NO_RETRIES = RetryPolicy(attempts=1)
