@@ -10,7 +10,7 @@ import pytest
 from fast_agent.config.settings import NO_SETTINGS, LocalSettings, Settings
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message
-from fast_agent.models.create import ModelFactory, create_model
+from fast_agent.models.create import ModelFactory
 from fast_agent.models.local.model import LocalModel
 from fast_agent.models.model import Model, ModelRequest
 from fast_agent.models.providers.provider import ProviderModel
@@ -27,7 +27,7 @@ async def ask(model: Model, text: str = "go") -> str:
 @pytest.mark.parametrize("text", ["passthrough", "slow?seconds=0", "quick"])
 async def test_offline_models_answer(text: str) -> None:
     settings = Settings(model_aliases=MappingProxyType({"quick": "slow?seconds=0"}))
-    model = create_model(text, settings, {})
+    model = ModelFactory(settings, {}).create(text)
     assert await ask(model, "hello") == "hello"
     assert model.name in {"passthrough", "slow"}
     await model.aclose()
@@ -36,7 +36,7 @@ async def test_offline_models_answer(text: str) -> None:
 @pytest.mark.anyio
 async def test_playback_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "h.txt").write_text("---USER\nhi\n---ASSISTANT\nhello\n")
-    model = create_model("playback?file=h.txt", NO_SETTINGS, {}, directory=tmp_path)
+    model = ModelFactory(NO_SETTINGS, {}).create("playback?file=h.txt", directory=tmp_path)
     assert await ask(model) == "hello"
     assert await ask(model) == "MESSAGES EXHAUSTED (list size 2) (1 overage)"
 
@@ -58,7 +58,7 @@ async def test_agents_of_one_script_file_share_it(tmp_path: Path) -> None:
 
 def test_models_of_providers_are_made_without_being_reached() -> None:
     environ = {"OPENAI_API_KEY": "k"}
-    model = create_model("gpt-5.low?seed=1", NO_SETTINGS, environ)
+    model = ModelFactory(NO_SETTINGS, environ).create("gpt-5.low?seed=1")
     assert isinstance(model, ProviderModel)
     assert model.name == "openai.gpt-5.low"
 
@@ -67,21 +67,21 @@ def test_local_models_are_made_without_being_loaded(tmp_path: Path) -> None:
     weights = tmp_path / "w.gguf"
     weights.write_bytes(b"GGUF")
     settings = Settings(local=LocalSettings(path=weights, threads=1))
-    model = create_model("local?seed=1", settings, {})
+    model = ModelFactory(settings, {}).create("local?seed=1")
     assert isinstance(model, LocalModel)
     assert model.name == "local"
     weights.unlink()
     with pytest.raises(ModelError, match="is not there"):
-        create_model("local", settings, {})
+        ModelFactory(settings, {}).create("local")
 
 
 def test_what_cannot_be_made_says_why(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="unknown model `sonet`"):
-        create_model("sonet", NO_SETTINGS, {})
+        ModelFactory(NO_SETTINGS, {}).create("sonet")
     with pytest.raises(ModelError, match="from the network"):
-        create_model("scripted?file=s.yaml", NO_SETTINGS, {})
+        ModelFactory(NO_SETTINGS, {}).create("scripted?file=s.yaml")
     with pytest.raises(ModelError, match="is not there"):
-        create_model("scripted?file=s.yaml", NO_SETTINGS, {}, directory=tmp_path)
+        ModelFactory(NO_SETTINGS, {}).create("scripted?file=s.yaml", directory=tmp_path)
 
 
 def test_offline_models_import_nothing_heavy() -> None:
@@ -90,9 +90,9 @@ def test_offline_models_import_nothing_heavy() -> None:
         "from fast_agent.config.load import load_settings\n"
         "from fast_agent.config.settings import NO_SETTINGS\n"
         "from fast_agent.models.check import check_model\n"
-        "from fast_agent.models.create import create_model\n"
+        "from fast_agent.models.create import ModelFactory\n"
         "check_model('passthrough', NO_SETTINGS, {})\n"
-        "create_model('passthrough', NO_SETTINGS, {})\n"
+        "ModelFactory(NO_SETTINGS, {}).create('passthrough')\n"
         "heavy = {'pydantic', 'pydantic_ai', 'anyio', 'asyncio', 'mcp', 'httpx2', 'rich',"
         " 'jsonschema', 'xllamacpp', 'yaml', 'ssl', 'socket'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"

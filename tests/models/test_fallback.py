@@ -12,7 +12,7 @@ from fast_agent.cards.load import load_cards
 from fast_agent.config.settings import NO_SETTINGS, ProviderSettings, Settings
 from fast_agent.errors import ContextError, ModelError
 from fast_agent.models.check import check_model, select_model
-from fast_agent.models.create import create_model
+from fast_agent.models.create import ModelFactory
 from fast_agent.models.fallback import FallbackModel
 from fast_agent.models.model import Skipping, TextDelta, ThinkingDelta
 from fast_agent.models.script import Fail, Say, Script, ScriptedModel, as_steps
@@ -36,7 +36,8 @@ def two(start_wire: StartWire, first: list[Reply], second: list[Reply]) -> tuple
             "b": ProviderSettings(base_url=f"{b.url}/v1", service_tier="flex"),
         }
     )
-    return a, b, create_model("a.m1, b.m2.low", settings, {"OPENAI_API_KEY": "not-for-these"})
+    factory = ModelFactory(settings, {"OPENAI_API_KEY": "not-for-these"})
+    return a, b, factory.create("a.m1, b.m2.low")
 
 
 @pytest.mark.spec("MODEL-20")
@@ -107,8 +108,8 @@ async def test_the_next_is_not_asked_once_a_piece_was_shown(start_wire: StartWir
 
 async def test_a_model_that_failed_is_first_again_after_a_minute() -> None:
     clock = [0.0]
-    failing = create_model("openai.x", NO_SETTINGS, {})
-    good = create_model("passthrough", NO_SETTINGS, {})
+    failing = ModelFactory(NO_SETTINGS, {}).create("openai.x")
+    good = ModelFactory(NO_SETTINGS, {}).create("passthrough")
     model = FallbackModel((failing, good), now=lambda: clock[0])
     notes: list[int] = []
     for clock[0] in (0.0, 1.0, 61.0):
@@ -162,7 +163,7 @@ def test_an_alias_names_one_model() -> None:
 
 
 def test_the_key_of_a_card_goes_to_the_provider_of_its_first_model_alone() -> None:
-    model = create_model("openai.a, deepseek.b, openai.c", NO_SETTINGS, {}, api_key=KEY)
+    model = ModelFactory(NO_SETTINGS, {}).create("openai.a, deepseek.b, openai.c", api_key=KEY)
     inner = cast("FallbackModel", model)._models
     keys = [getattr(one, "_endpoint").api_key for one in inner]  # noqa: B009
     assert keys == [KEY, None, KEY]

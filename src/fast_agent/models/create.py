@@ -205,33 +205,6 @@ class ModelFactory:
         return book.script_of(agent)
 
 
-def create_model(
-    text: str,
-    settings: Settings,
-    environ: Mapping[str, str],
-    *,
-    agent: str = "",
-    api_key: str | None = None,
-    directory: Path | None = None,
-) -> Model:
-    """Make a single model; see `ModelFactory.create`.
-
-    Args:
-        text: The spec.
-        settings: The configuration.
-        environ: The environment.
-        agent: The agent it is for.
-        api_key: The key of the card, before all others; or None.
-        directory: Where relative files of the spec start; None forbids it to name files.
-
-    Raises:
-        ModelError: The spec is wrong, or a file it needs is missing or wrong.
-    """
-    return ModelFactory(settings, environ).create(
-        text, agent=agent, api_key=api_key, directory=directory
-    )
-
-
 def _playback(spec: ModelSpec, directory: Path | None) -> Model:
     from fast_agent.models.offline import PlaybackModel
 

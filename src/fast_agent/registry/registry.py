@@ -166,10 +166,6 @@ class Snapshot:
     notes: tuple[Diagnostic, ...] = ()
     changed_at: MappingProxyType[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
-    def names_of(self, root: str) -> tuple[str, ...]:
-        """Name the agents a root gave, in load order."""
-        return tuple(card.config.name for card in self.roots.get(root, ()))
-
     def changed_after(self, version: int) -> tuple[str, ...]:
         """Name the agents that changed after a version, in load order."""
         return tuple([name for name, at in self.changed_at.items() if at > version])

@@ -390,11 +390,6 @@ def here() -> Place:
     return _here.get()
 
 
-def nowhere() -> AbstractContextManager[None]:
-    """Leave every run: for tasks that outlast the turn that starts them."""
-    return entered(_NOWHERE)
-
-
 def start_at(place: Place) -> Place:
     """Stand at a place from now on, in this context; returns the place before it.
 
