@@ -170,13 +170,16 @@ def _leave(status: int) -> None:
 
     Those of Temporal's library take the interpreter's lock while it is torn down, and end about one
     command in a hundred with a segmentation fault after everything was done. An import that a user
-    does not wait for any more takes seconds.
+    does not wait for any more takes seconds, and a request of Amazon's SDK as long as its answer.
     """
-    if _imports_provider() or "temporalio.bridge.temporal_sdk_bridge" in sys.modules:
+    if _imports_provider() or not _WITH_THREADS.isdisjoint(sys.modules):
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):  # closed, broken or missing
                 stream.flush()
         os._exit(status)
+
+
+_WITH_THREADS = frozenset({"temporalio.bridge.temporal_sdk_bridge", "botocore"})
 
 
 def _imports_provider() -> bool:

@@ -134,7 +134,7 @@ _ALL = (
         hosts=("api.groq.com",),
         default_model="gpt-oss",
         modules=("pydantic_ai", "groq"),
-        requirement="pydantic-ai-slim[groq]",
+        requirement="fast-agent[groq]",
     ),
     Provider(
         name="mistral",
@@ -144,7 +144,7 @@ _ALL = (
         hosts=("api.mistral.ai",),
         default_model="mistral",
         modules=("pydantic_ai", "mistralai"),
-        requirement="pydantic-ai-slim[mistral]",
+        requirement="fast-agent[mistral]",
     ),
     Provider(
         name="xai",
@@ -154,7 +154,7 @@ _ALL = (
         hosts=("api.x.ai",),
         default_model="grok",
         modules=("pydantic_ai", "xai_sdk"),
-        requirement="pydantic-ai-slim[xai]",
+        requirement="fast-agent[xai]",
     ),
     Provider(
         name="hf",
@@ -182,7 +182,7 @@ _ALL = (
         hosts=("bedrock-runtime.*.amazonaws.com",),
         key_required=False,
         modules=("pydantic_ai", "boto3"),
-        requirement="pydantic-ai-slim[bedrock]",
+        requirement="fast-agent[bedrock]",
     ),
 )
 PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType({item.name: item for item in _ALL})

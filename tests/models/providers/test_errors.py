@@ -295,7 +295,7 @@ async def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     model = ProviderModel(Endpoint(provider="groq", model="x", api_key=KEY))
     with pytest.raises(ModelError, match="not installed") as caught:
         await model.request(HELLO)
-    assert "pydantic-ai-slim[groq]" in (caught.value.hint or "")
+    assert "fast-agent[groq]" in (caught.value.hint or "")
 
 
 async def test_parameters_a_provider_cannot_keep_are_refused(start_wire: StartWire) -> None:

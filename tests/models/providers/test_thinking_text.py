@@ -43,13 +43,15 @@ def test_any_pieces_come_to_the_same(answer: tuple[str, str, str], data: st.Data
 
 @pytest.mark.spec("MODEL-17")
 @pytest.mark.anyio
+@pytest.mark.parametrize("provider", ["generic", "hf", "azure"])
 @pytest.mark.parametrize("streams", [True, False])
 async def test_reasoning_in_the_text_is_taken_out_of_it(
-    start_wire: StartWire, streams: bool
+    start_wire: StartWire, streams: bool, provider: str
 ) -> None:
     pieces = ["<th", "ink>hm", "m</", "think>\n", "\nyes"]
     stream = Wired.stream(*({"content": one} for one in pieces))
-    asked = ask_of(start_wire, stream if streams else Wired.answer(content="".join(pieces)))
+    whole = Wired.answer(content="".join(pieces))
+    asked = ask_of(start_wire, stream if streams else whole, provider=provider)
     response = await asked.model.request(HELLO, asked.deltas.append if streams else None)
     await asked.model.aclose()
     message = response.message

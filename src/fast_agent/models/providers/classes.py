@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ModelError
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from fast_agent.models.check import Endpoint
     from fast_agent.models.model import DeltaSink
 
-THINKING_IN_TEXT: Final = frozenset({"generic", "ollama"})
-"""Providers whose answers are read so."""
+THINKING_IN_TEXT: Final = frozenset({"generic", "ollama", "azure", "groq", "hf"})
+"""Providers that serve models of others, some of which think aloud at the start of their answer."""
 _OPEN: Final = "<think>"
 _CLOSE: Final = "</think>"
 
@@ -214,34 +215,36 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
         ) from error
     try:
         provider = provider_class(*_names(adapter, endpoint), **_arguments(adapter, endpoint))
-        profile: dict[str, Any] = {}
-        if adapter.strict_end:
-            profile["openai_chat_streaming_requires_finish_reason"] = True
-        if adapter.named:
-            profile["supports_thinking"] = True  # the library knows no model of these by its name
-        if endpoint.provider in THINKING_IN_TEXT:
-            # The library finds a mark only if it is a separate piece.
-            profile["thinking_tags"] = ("\0", "\0")
-        model = model_class(endpoint.model, provider=provider, profile=profile or None)
-        if adapter.sdk == "openai":
-            _send_as_is(model, adapter)
-        return _sending_once(model)
-    except (RuntimeError, ValueError, TypeError) as error:
+        return _model_of(model_class, provider, endpoint)
+    except Exception as error:  # each SDK has its own
+        if type(error.__cause__).__name__ == "NoRegionError":
+            raise ModelError(
+                f"no region for {facts.label}",
+                hint=f"set `{_REGION}`, or the region of your profile in `~/.aws/config`",
+            ) from error
         raise ModelError(
             f"`{endpoint.provider}` cannot be set up: {error}",
             hint=f"check the section `{endpoint.provider}` of the configuration",
         ) from error
 
 
-def _sending_once(model: LibraryModel[Any]) -> LibraryModel[Any]:
-    """Turn off the retries of the SDK: ours know of `Retry-After` and of the turn.
-
-    Said with each request, the library copies the client each time, and the copy asks for the
-    platform in a thread: 0.4 ms of processor time a request.
-    """
-    client: Any = getattr(model, "client", None)
-    if hasattr(client, "max_retries"):
-        client.max_retries = 0
+def _model_of(model_class: Any, provider: Any, endpoint: Endpoint) -> LibraryModel[Any]:
+    adapter = ADAPTERS[endpoint.provider]
+    profile: dict[str, Any] = {}
+    if adapter.strict_end:
+        profile["openai_chat_streaming_requires_finish_reason"] = True
+    if adapter.named:
+        profile["supports_thinking"] = True  # the library knows no model of these by its name
+    if endpoint.provider in THINKING_IN_TEXT:
+        # The library finds a mark only if it is a separate piece.
+        profile["thinking_tags"] = ("\0", "\0")
+    model = model_class(endpoint.model, provider=provider, profile=profile or None)
+    if adapter.sdk is not None:
+        # Our retries know of `Retry-After` and of the turn. Said with each request, the library
+        # copies the client each time, and the copy asks for the platform in a thread.
+        model.client.max_retries = 0
+    if adapter.sdk == "openai":
+        _send_as_is(model, adapter)
     return model
 
 
@@ -293,8 +296,12 @@ def _arguments(adapter: Adapter, endpoint: Endpoint) -> dict[str, Any]:
     given: dict[str, Any] = {"api_key": endpoint.api_key}
     if adapter.sdk is not None:
         given["http_client"] = _http_client(adapter.sdk)
+    if endpoint.provider == "bedrock":
+        given["region_name"] = os.environ.get(_REGION)  # its SDK knows `AWS_DEFAULT_REGION` only
     if endpoint.base_url is None:
         return given
+    if adapter.address == "api_host":  # of gRPC, which has no paths
+        return {**given, adapter.address: urlsplit(endpoint.base_url).netloc or endpoint.base_url}
     if adapter.address is not None:
         address = f"{endpoint.base_url.rstrip('/').removesuffix(adapter.path)}{adapter.path}"
         return {**given, adapter.address: address}
@@ -321,6 +328,7 @@ def _http_client(sdk: str) -> AsyncClient:
     return openai.DefaultAsyncHttpxClient(**given)
 
 
+_REGION: Final = "AWS_REGION"
 _STORES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 

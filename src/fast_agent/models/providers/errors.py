@@ -10,7 +10,6 @@ from pydantic_ai import exceptions as lib
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ContextError, ModelError, os_reason
-from fast_agent.models.providers.messages import raw_reason
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import did_you_mean
 
@@ -81,6 +80,11 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
         return broken_off(endpoint)
     if isinstance(error, lib.ModelAPIError):
         return _api_failure(error, endpoint)
+    if is_of_amazon(error):
+        return Failure(
+            f"{who} cannot be used: {_safe(str(error), endpoint)}",
+            f"set `{PROVIDERS['bedrock'].key_variables[0]}`, or check {_key_places(endpoint)}",
+        )
     if isinstance(error, lib.ContentFilterError):
         return Failure(
             f"{who} refused the content: {_safe(str(error), endpoint)}", "change the message"
@@ -94,11 +98,22 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
     )
 
 
+def is_of_amazon(error: Exception) -> bool:
+    """Return whether the SDK of Amazon raised an error, as it does without credentials."""
+    return type(error).__module__.startswith("botocore.")
+
+
 def broken_off(endpoint: Endpoint) -> Failure:
     """Return the failure of a stream that ended before its answer did."""
     message = f"the answer of {_who(endpoint)} ended before it was complete"
     hint = f"try again, and {_OTHER_API}" if endpoint.base_url else "try again"
     return Failure(message, hint, passing=True, is_rarely_tried=True, broke_off=True)
+
+
+def raw_reason(response: answers.ModelResponse) -> str | None:
+    """Return why an answer ended, in the provider's word, or None where it gave none."""
+    raw = (response.provider_details or {}).get("finish_reason")
+    return raw if isinstance(raw, str) and raw else None
 
 
 def ended_with_error(response: answers.ModelResponse, endpoint: Endpoint) -> Failure:
@@ -226,8 +241,13 @@ def _deepest(error: BaseException) -> str:
     """Find the words nearest to what happened on the network."""
     text = str(error)
     for cause in _causes(error):
-        text = (os_reason(cause) if isinstance(cause, OSError) else str(cause)) or text
+        text = (os_reason(cause) if isinstance(cause, OSError) else _words(cause)) or text
     return text
+
+
+def _words(cause: BaseException) -> str:
+    details = getattr(cause, "details", None)  # of gRPC; its own text is a dump of many lines
+    return str(details() if callable(details) else cause)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -250,6 +270,8 @@ def _provider(endpoint: Endpoint) -> str:
 
 
 def _key_places(endpoint: Endpoint) -> str:
+    if endpoint.provider == "bedrock" and not endpoint.api_key:
+        return "your AWS credentials"
     setting = f"`{_section(endpoint)}.api_key`"
     if endpoint.name not in {"", endpoint.provider}:
         return setting
@@ -272,7 +294,7 @@ def _detail(error: lib.ModelAPIError, endpoint: Endpoint) -> str:
     for _ in range(3):
         if not isinstance(body, Mapping):
             break
-        fields = cast("Mapping[str, object]", body)
+        fields = {name.lower(): value for name, value in cast("Mapping[str, object]", body).items()}
         body = fields.get("error") or fields.get("message") or fields.get("detail")
     text = body if isinstance(body, str) else ""
     return f": {_safe(text, endpoint)}" if text.strip() else ""

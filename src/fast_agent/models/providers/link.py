@@ -31,9 +31,11 @@ from fast_agent.models.providers.errors import (
     broken_off,
     ended_with_error,
     failure_of,
+    is_of_amazon,
+    raw_reason,
     refusal_notes,
 )
-from fast_agent.models.providers.messages import MessageConverter, message_of, raw_reason
+from fast_agent.models.providers.messages import MessageConverter, message_of
 from fast_agent.models.providers.settings import SettingsReader
 from fast_agent.models.providers.strict_schema import AnswerForm, answer_form
 from fast_agent.text.frozen import frozen
@@ -114,7 +116,9 @@ class ProviderLink:
                 response = await self._compact(messages, asked, request)
             else:
                 response = await self._whole(messages, asked, on_delta)
-        except (RuntimeError, httpx2.HTTPError) as error:
+        except Exception as error:
+            if not isinstance(error, RuntimeError | httpx2.HTTPError) and not is_of_amazon(error):
+                raise
             raise AttemptError(failure_of(error, self._endpoint)) from error
         return self._answer(response, asked)
 

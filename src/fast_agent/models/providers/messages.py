@@ -37,6 +37,7 @@ from fast_agent.messages.message import (
     ToolResult,
 )
 from fast_agent.models.providers.classes import THINKING_IN_TEXT, split_thinking
+from fast_agent.models.providers.errors import raw_reason
 from fast_agent.text.json_value import plain_json, plain_object
 
 if TYPE_CHECKING:
@@ -341,12 +342,6 @@ def _file(data: lib.BinaryContent) -> Content:
     if kind.startswith("audio/"):
         return AudioContent(encoded, kind)
     return EmbeddedResource(f"file:///{data.identifier}", kind, blob=encoded)
-
-
-def raw_reason(response: lib.ModelResponse) -> str | None:
-    """Return why an answer ended, in the provider's word, or None where it gave none."""
-    raw = (response.provider_details or {}).get("finish_reason")
-    return raw if isinstance(raw, str) and raw else None
 
 
 def _stop_reason(response: lib.ModelResponse, calls: bool) -> str:

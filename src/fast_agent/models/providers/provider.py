@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import anyio
 
 from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
-from fast_agent.config.providers import COMPACTING
+from fast_agent.config.providers import COMPACTING, PROVIDERS
 from fast_agent.config.settings import NO_FACTS
 from fast_agent.errors import ModelError
 from fast_agent.models.check import Endpoint
@@ -210,9 +210,10 @@ def _link(endpoint: Endpoint, stated: StatedFacts) -> ProviderLink:
         try:
             from fast_agent.models.providers.link import ProviderLink
         except ImportError as error:
+            requirement = PROVIDERS[endpoint.provider].requirement
             raise ModelError(
                 "models of providers need packages that are not installed",
-                hint=f"install them with `pip install 'fast-agent[{endpoint.provider}]'`",
+                hint=f"install them with `pip install '{requirement}'`",
             ) from error
         return ProviderLink(endpoint, facts_of(endpoint, stated))
 
