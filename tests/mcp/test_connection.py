@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from tests.patience import pass_seconds, until
+from tests.patience import PATIENCE, pass_seconds, until
 from tests.processes import children_of, ended, lives
 
 from fast_agent.errors import ToolError
@@ -373,6 +373,16 @@ async def test_a_server_that_will_not_leave_is_killed(
     before = children_of(os.getpid())
     assert "no answer" in (await reason(spec)).message
     assert children_of(os.getpid()) <= before
+
+
+async def test_a_server_that_never_answered_is_not_waited_for(
+    make_stdio: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fast_agent.mcp.process._LEAVE_SECONDS", 1e6)
+    monkeypatch.setattr("fast_agent.mcp.process._TERM_SECONDS", 0.1)
+    spec = make_stdio("mute", "mute.py", "stubborn", connect_timeout_seconds=0.4)
+    with anyio.fail_after(PATIENCE):
+        assert "no answer" in (await reason(spec)).message
 
 
 async def test_cancelling_while_connecting_leaves_no_process(make_stdio: Any) -> None:

@@ -17,6 +17,7 @@ from mcp.shared.exceptions import MCPError
 from tests.serve.agent_world import AgentWorld, ask, call_agent, connected, heard, text_of, until
 
 from fast_agent.errors import ConfigError
+from fast_agent.models.providers import provider
 from fast_agent.serve.agent_server import ServedClient
 from fast_agent.serve.agent_serving import ServeOptions, serve
 from fast_agent.serve.http_access import HttpSettings
@@ -301,6 +302,21 @@ async def test_a_program_serves_its_agents(world: AgentWorld) -> None:
         settings = HttpSettings(port=taken.getsockname()[1])
         with pytest.raises(ConfigError, match="cannot listen on"):
             await world.program.serve(ServeOptions(http=settings))
+
+
+async def test_what_the_first_call_needs_is_imported_once_it_listens(
+    world: AgentWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[str] = []
+    monkeypatch.setattr(provider, "warm", imported.append)
+    for name, model in (("ann", "passthrough"), ("bob", "generic.m"), ("cid", "generic.other")):
+        world.card(name, model=model)
+    world.program.load_agents(world.directory)
+    options = ServeOptions(http=HttpSettings(port=0))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(serve, world.program, options))
+        await until(lambda: imported == ["generic"])
+        tasks.cancel_scope.cancel()
 
 
 @pytest.mark.spec("SERVE-17")

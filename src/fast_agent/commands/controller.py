@@ -184,12 +184,8 @@ class ConversationController:
     @property
     def provider(self) -> str | None:
         """The provider that the current agent's model is of; None for an offline or unknown one."""
-        from fast_agent.models.spec import provider_of
-
         with suppress(FastAgentError, KeyError):  # the first request says what is wrong
-            model = self.app.runtime.model_of(self.agent).text
-            settings = self.program.settings
-            return provider_of(model, settings.model_aliases, settings.endpoints)
+            return self.app.runtime.provider_of(self.agent)
         return None
 
     @property

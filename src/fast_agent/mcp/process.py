@@ -42,6 +42,8 @@ _INHERITED: Final = _ON_WINDOWS if os.name == "nt" else _ELSEWHERE
 _TAIL_LINES = 20
 _TAIL_LINE_BYTES = 2_000
 _LEAVE_SECONDS = 2.0
+_SILENT_LEAVE_SECONDS = 0.2
+"""How long a server may take to end that never answered, and so has nothing to finish."""
 _TERM_SECONDS = 2.0
 _HEAR_SECONDS = 0.2
 _POLL_SECONDS = 0.01
@@ -70,6 +72,7 @@ class ServerProcess:
         self._target = target
         self._process: anyio.abc.Process | None = None
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._has_answered = False
 
     @property
     def pid(self) -> int | None:
@@ -104,6 +107,12 @@ class ServerProcess:
         """Its standard output, once it runs."""
         return _pipe(None if self._process is None else self._process.stdout)
 
+    async def lines(self, limit: int) -> AsyncGenerator[bytes]:
+        """Yield what it writes; a line of over `limit` bytes ends it."""
+        async for line in lines_of(self.stdout, limit):
+            self._has_answered = True
+            yield line
+
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """Start the process; leaving ends its process group.
@@ -126,7 +135,8 @@ class ServerProcess:
                 # Shielded: a cancelled caller must not leave the process behind. Waits are bounded.
                 with anyio.CancelScope(shield=True):
                     tasks.start_soon(_drain, self.stdout)
-                    await _end(process, heard)
+                    seconds = _LEAVE_SECONDS if self._has_answered else _SILENT_LEAVE_SECONDS
+                    await _end(process, heard, seconds)
                     release_group(process.pid)
                 tasks.cancel_scope.cancel()
         if failure is not None:
@@ -219,12 +229,12 @@ async def lines_of(
         yield b"".join(pieces)[: limit if cut else None]
 
 
-async def _end(process: anyio.abc.Process, heard: anyio.Event) -> None:
-    """Close its input, let it leave, then end whatever is left of its group."""
+async def _end(process: anyio.abc.Process, heard: anyio.Event, seconds: float) -> None:
+    """Close its input, let it leave within some seconds, then end what is left of its group."""
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         if process.stdin is not None:
             await process.stdin.aclose()
-    await _until(lambda: process.returncode is not None, _LEAVE_SECONDS)
+    await _until(lambda: process.returncode is not None, seconds)
     if _signal_group(process.pid, signal.SIGTERM):
         await _until(
             lambda: process.returncode is not None and not _group_lives(process.pid), _TERM_SECONDS

@@ -25,7 +25,6 @@ from mcp.types import (
 
 from fast_agent.mcp.content import one_line
 from fast_agent.mcp.message_bounds import MESSAGE_LIMIT, VALUE_LIMIT, MessageBounds, values_of
-from fast_agent.mcp.process import lines_of
 from fast_agent.rpc.message import (
     InvalidMessageError,
     Notification,
@@ -92,7 +91,7 @@ class StdioTransport:
     async def _read(self, incoming: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ConnectionError):
             async with incoming:
-                async for line in lines_of(self._process.stdout, MESSAGE_LIMIT):
+                async for line in self._process.lines(MESSAGE_LIMIT):
                     for item in self._read_line(line):
                         await incoming.send(item)
 

@@ -424,6 +424,23 @@ class Runtime:
         """
         return self._edition.context.model_of(self._edition.card(name).config)
 
+    def provider_of(self, name: str) -> str | None:
+        """Return the provider of the model that an agent asks, or None.
+
+        Raises:
+            RunError: There is no such card.
+        """
+        return self._edition.context.provider_of(self.model_of(name).text)
+
+    def import_models(self) -> None:
+        """Import in a thread what the first requests of its agents import, while nobody waits."""
+        found = {self.provider_of(name) for name in self.names}
+        providers = [one for one in found if one is not None]
+        if providers:
+            from fast_agent.models.providers.provider import warm_soon
+
+            warm_soon(providers)
+
     def wanted_model(self, name: str) -> str | None:
         """Return the model a user chose for an agent over its card, or None."""
         return self._chosen.get(name, self._options.model)

@@ -255,6 +255,10 @@ class AgentServer(ResourceServer):
         self._clients: dict[Session, ConnectedClient] = {}
         self._doors: WeakKeyDictionary[Generation, ExposedAgents] = WeakKeyDictionary()
 
+    def import_models(self) -> None:
+        """Import in a thread what the first call would import."""
+        self._generations.current.app.runtime.import_models()
+
     def stop(self, then: Callable[[float], None]) -> None:
         """Take the word to stop: calls under way are answered, new ones are refused."""
         self._drain.begin(then)

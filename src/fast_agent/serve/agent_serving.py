@@ -211,6 +211,7 @@ async def serve(
     with listening:
         async with open_server(program, options, notify=notify) as server:
             ready(address_of(options.http, listening))
+            server.import_models()
             await serve_http(server, options.http, listening)
 
 

@@ -27,7 +27,7 @@ from fast_agent.text.frozen import frozen
 from fast_agent.text.garbage_collection import collection_paused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
 
     from fast_agent.config.providers import Effort
     from fast_agent.config.settings import StatedFacts
@@ -253,14 +253,19 @@ def warm(provider: str) -> None:
         _warm.add(provider)
 
 
-def warm_soon(provider: str) -> None:
+def warm_soon(providers: Collection[str]) -> None:
     """Do what `warm` does in a thread, while the caller waits for something else.
 
     Args:
-        provider: Its name.
+        providers: Their names.
     """
-    if provider not in _warm and not is_importing():
-        Thread(target=warm, args=(provider,), name=f"import {provider}").start()
+
+    def warm_all() -> None:
+        for provider in providers:
+            warm(provider)
+
+    if not _warm.issuperset(providers) and not is_importing():
+        Thread(target=warm_all, name=f"import {', '.join(providers)}").start()
 
 
 @frozen(kw_only=True)
