@@ -48,6 +48,7 @@ def test_a_replacement_takes_the_line_ends_of_the_file() -> None:
     insert = problem(2, 1, 0, "b: 2\n")
     assert fix_text("a: 1\r\nc: 3\r\n", [insert])[0] == "a: 1\r\nb: 2\r\nc: 3\r\n"
     assert fix_text("a: 1\nc: 3\n", [insert])[0] == "a: 1\nb: 2\nc: 3\n"
+    assert fix_text("a: 1\r\nc: 3\n", [insert])[0] == "a: 1\r\nb: 2\nc: 3\n"
     assert fix_text("a: 1\n", [insert])[0] == "a: 1\nb: 2\n"
 
 

@@ -64,6 +64,12 @@ def fixed(found: Diagnostic) -> str | None:
     return None if found.fix is None else found.fix.replacement
 
 
+def test_problems_are_reported_from_top_to_bottom() -> None:
+    # What is missing is found last, and shown at the type.
+    found = check("type: chain\nname: 3\nsevrers: [a]\n")[1]
+    assert [one.span.start.line for one in found if one.span is not None] == [1, 2, 3]
+
+
 @pytest.mark.parametrize("name", ["retries", "retry_seconds"])
 @pytest.mark.parametrize(("value", "codes"), [("0", []), ("1", []), ("-1", ["FA103"])])
 def test_bounds_of_retries(name: str, value: str, codes: list[str]) -> None:

@@ -192,6 +192,15 @@ def test_where_no_project_takes_part_a_session_is_resumed_anywhere(tmp_path: Pat
         store.open(kept)
 
 
+def test_files_of_others_are_no_sessions(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create() as session:
+        write(session, plain_turn("a", "one", "1"))
+    for name in ("notes", "notes.sqlite-journal", "no id.sqlite", ".sqlite", "notes.sqlite.bak"):
+        (tmp_path / "sessions" / name).write_text("mine")
+    assert [one.id for one in store.list()] == [session.id]
+
+
 def test_a_home_without_sessions_lists_none_and_is_left_alone(tmp_path: Path) -> None:
     store = store_in(tmp_path / "home")
     assert store.list() == []
