@@ -450,6 +450,9 @@ class AgentApp:
         """Name the agents a person can talk to, in load order; `tool_only` ones are not listed."""
         return [name for name, card in self.load_set.cards.items() if not card.config.tool_only]
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {', '.join(self)}>"
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.agent_names())
 

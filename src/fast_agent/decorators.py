@@ -102,6 +102,9 @@ class DeclaredAgent:
         self._program = program
         self.name = name
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
     def __call__(self, function: F) -> F:
         """Return the function as it is: the agent was added when it was declared."""
         return function

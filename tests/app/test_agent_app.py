@@ -44,9 +44,10 @@ CITY = '{"name": "Oslo", "people": 709037}'
 @pytest.mark.spec("PY-2", "MODEL-4")
 async def test_the_ways_to_an_agent(new_program: NewProgram) -> None:
     program = new_program()
-    program.agent("ann", model="passthrough")
+    assert repr(program.agent("ann", model="passthrough")) == "<DeclaredAgent 'ann'>"
     program.agent("my-helper", model="passthrough", default=True)
     async with program.run() as app:
+        assert (repr(app), repr(app.ann)) == ("<AgentApp: ann, my-helper>", "<LlmAgent 'ann'>")
         assert app.agent_names() == ["ann", "my-helper"] == list(app)
         assert await app("hello") == "hello"
         assert await app("hello", "ann") == "hello"

@@ -102,6 +102,9 @@ class LiveAgent(Agent):
         self._closed = False
         self.carrier: TurnCarrier | None = None
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
     @abstractmethod
     def work(self, life: TurnLife, output: OutputShape | None) -> Awaitable[None]:
         """Do the work of a turn, and finish it; no other turn of this instance runs then.
