@@ -138,6 +138,8 @@ class Scene:
             **dict.fromkeys(KEYS, CANARY),
             "GENERIC_BASE_URL": self.canary.url,
             "AZURE_OPENAI_ENDPOINT": self.canary.url,
+            "AWS_REGION": "eu-west-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
             "PYTHONPATH": str(WATCH),
             "PYTHONDONTWRITEBYTECODE": "1",
             "HOSTILE_LOG": str(log),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.providers import PROVIDERS
 
@@ -168,14 +168,22 @@ def _(spot: Spot) -> Trap:
     return _server(spot, "start", "→ 9999", "sampling", value, "max_answers")
 
 
+_UNSEEN: Final = frozenset({"xai"})
+"""Providers whose SDK connects outside Python, where no test watches."""
+_WITHOUT_HEADERS: Final = frozenset({"mistral", "xai"})
+
+
 def _provider(name: str) -> None:
-    acts: Acts = "connect" if all(map(find_spec, PROVIDERS[name].modules)) else "answer"
+    is_seen = name not in _UNSEEN and all(map(find_spec, PROVIDERS[name].modules))
+    acts: Acts = "connect" if is_seen else "answer"
+    sends: Acts = "answer" if name in _WITHOUT_HEADERS else acts
     model = {"bedrock": "anthropic.claude", "openrouter": "x/y"}.get(name, "m")
 
     @makes(f"config.{name}.base_url:connect", f"config.{name}.base_url:send")
     def _(spot: Spot) -> Trap:
         near = f":{spot.port} (this machine)"
-        return _config(acts, near, name, "base_url", value=f"{spot.url}/v1",
+        url = spot.url.replace("http:", "https:") if name == "bedrock" else spot.url
+        return _config(acts, near, name, "base_url", value=f"{url}/v1",
                        model=f"{name}.{model}")  # fmt: skip
 
     @makes(f"config.{name}.api_key:send")
@@ -188,7 +196,7 @@ def _provider(name: str) -> None:
     def _(spot: Spot) -> Trap:
         value = spot.random.choice((KEY, "sk-of-another"))
         near = "CANARY_KEY to" if value == KEY else "header `X-Trap` to"
-        return _config(acts, near, name, "headers", "X-Trap", value=value,
+        return _config(sends, near, name, "headers", "X-Trap", value=value,
                        model=f"{name}.{model}")  # fmt: skip
 
 

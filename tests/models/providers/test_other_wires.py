@@ -209,7 +209,7 @@ async def test_bedrock_says_why_it_refuses(start_wire: StartWire) -> None:
     reply = OpenAIWire.reply(expired, 403, **kind)
     error = await refusal_of(bedrock_of(start_wire(reply).url))
     assert error.message.endswith("does not allow the request (HTTP 403): The token is expired")
-    assert "check your AWS credentials" in (error.hint or "")
+    assert "or your AWS credentials" in (error.hint or "")
 
 
 @pytest.mark.usefixtures("aws")
@@ -219,7 +219,7 @@ async def test_bedrock_without_credentials(
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     error = await refusal_of(bedrock_of(start_wire().url))
     assert error.message.endswith("cannot be used: Unable to locate credentials")
-    assert error.hint == "set `AWS_BEARER_TOKEN_BEDROCK`, or check your AWS credentials"
+    assert error.hint == "check `AWS_BEARER_TOKEN_BEDROCK` or your AWS credentials"
 
 
 @pytest.mark.usefixtures("aws")

@@ -81,10 +81,8 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
     if isinstance(error, lib.ModelAPIError):
         return _api_failure(error, endpoint)
     if is_of_amazon(error):
-        return Failure(
-            f"{who} cannot be used: {_safe(str(error), endpoint)}",
-            f"set `{PROVIDERS['bedrock'].key_variables[0]}`, or check {_key_places(endpoint)}",
-        )
+        reason = _safe(str(error), endpoint)
+        return Failure(f"{who} cannot be used: {reason}", f"check {_key_places(endpoint)}")
     if isinstance(error, lib.ContentFilterError):
         return Failure(
             f"{who} refused the content: {_safe(str(error), endpoint)}", "change the message"
@@ -271,7 +269,7 @@ def _provider(endpoint: Endpoint) -> str:
 
 def _key_places(endpoint: Endpoint) -> str:
     if endpoint.provider == "bedrock" and not endpoint.api_key:
-        return "your AWS credentials"
+        return f"`{PROVIDERS['bedrock'].key_variables[0]}` or your AWS credentials"
     setting = f"`{_section(endpoint)}.api_key`"
     if endpoint.name not in {"", endpoint.provider}:
         return setting
