@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
 from logging import getLogger
 from typing import TYPE_CHECKING, NoReturn
 
 from fast_agent.agents.live_agent import LlmAgent
-from fast_agent.errors import FastAgentError, RunError
+from fast_agent.errors import RunError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -184,9 +183,7 @@ class ConversationController:
     @property
     def provider(self) -> str | None:
         """The provider that the current agent's model is of; None for an offline or unknown one."""
-        with suppress(FastAgentError, KeyError):  # the first request says what is wrong
-            return self.app.runtime.provider_of(self.agent)
-        return None
+        return self.app.runtime.provider_of(self.agent)
 
     @property
     def servers(self) -> Sequence[str]:

@@ -6,6 +6,7 @@ A `CardGeneration` is a set of cards with its blueprints; a turn ends with the o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -21,7 +22,7 @@ from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.config.settings import COMPACTION_SHARE, TOOL_RESULT_BYTES
-from fast_agent.errors import CardError, RunError
+from fast_agent.errors import CardError, FastAgentError, RunError
 from fast_agent.messages.history import ResultLimits
 from fast_agent.prompt.instruction import (
     AgentListing,
@@ -297,11 +298,12 @@ class LlmBlueprint:
 
     def _import_model(self) -> None:
         """Import in a thread what the first request imports, unless it is of no provider."""
-        provider = self._context.provider_of(self._model.text)
-        if provider is not None:
-            from fast_agent.models.providers.provider import warm_soon
+        with suppress(FastAgentError):  # the first request says what is wrong
+            provider = self._context.provider_of(self._model.text)
+            if provider is not None:
+                from fast_agent.models.providers.provider import warm_soon
 
-            warm_soon([provider])
+                warm_soon([provider])
 
     def _offer(self, children: Iterable[Tool]) -> OfferedTools:
         tools = (*self._fixed, *children)

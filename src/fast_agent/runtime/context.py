@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from fast_agent.agents.budget import Budget
 from fast_agent.agents.offered_tools import NullPool
-from fast_agent.errors import FastAgentError, RunError
+from fast_agent.errors import RunError
 from fast_agent.models.check import check_model_files, select_model
 from fast_agent.models.create import ModelFactory
 from fast_agent.models.model import ModelRequest
@@ -166,12 +165,14 @@ class RuntimeContext:
         return selection if chosen == selection.text else replace(selection, text=chosen)
 
     def provider_of(self, model: str) -> str | None:
-        """Return the provider of a model's text; None for an offline model or a wrong text."""
+        """Return the provider of a model; None for an offline model.
+
+        Raises:
+            ModelError: There is no such model.
+        """
         from fast_agent.models.spec import provider_of
 
-        with suppress(FastAgentError):  # the first request says what is wrong
-            return provider_of(model, self.settings.model_aliases, self.settings.endpoints)
-        return None
+        return provider_of(model, self.settings.model_aliases, self.settings.endpoints)
 
 
 class InnerRuntime(Protocol):

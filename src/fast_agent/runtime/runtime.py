@@ -425,15 +425,16 @@ class Runtime:
         return self._edition.context.model_of(self._edition.card(name).config)
 
     def provider_of(self, name: str) -> str | None:
-        """Return the provider of the model that an agent asks, or None.
+        """Return the provider of the model that an agent asks; None for an offline model.
 
-        Raises:
-            RunError: There is no such card.
+        A card or a model that is wrong has none either: its turn says what is wrong.
         """
-        return self._edition.context.provider_of(self.model_of(name).text)
+        with suppress(FastAgentError):
+            return self._edition.context.provider_of(self.model_of(name).text)
+        return None
 
     def import_models(self) -> None:
-        """Import in a thread what the first requests of its agents import, while nobody waits."""
+        """Import in a thread what the first requests of its agents need."""
         found = {self.provider_of(name) for name in self.names}
         providers = [one for one in found if one is not None]
         if providers:

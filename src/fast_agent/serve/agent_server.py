@@ -256,7 +256,7 @@ class AgentServer(ResourceServer):
         self._doors: WeakKeyDictionary[Generation, ExposedAgents] = WeakKeyDictionary()
 
     def import_models(self) -> None:
-        """Import in a thread what the first call would import."""
+        """Import in a thread what the first call needs."""
         self._generations.current.app.runtime.import_models()
 
     def stop(self, then: Callable[[float], None]) -> None:

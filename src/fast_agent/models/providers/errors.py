@@ -40,8 +40,8 @@ class Failure:
         passing: It may work when sent again.
         asked: Seconds the provider asked to wait, or None.
         too_long: The conversation is longer than the model's context window.
-        is_rarely_tried: It is sent again a few times only: the connection failed, or the provider
-            answered, and counts each answer.
+        few_attempts: It is sent again a few times only: the connection failed, or the provider
+            answered, and bills each answer.
         is_quota: The quota or the credit of the account is used up.
         broke_off: The stream of the answer ended before its end, if it ever had a beginning.
     """
@@ -51,7 +51,7 @@ class Failure:
     passing: bool = False
     asked: float | None = None
     too_long: bool = False
-    is_rarely_tried: bool = False
+    few_attempts: bool = False
     is_quota: bool = False
     broke_off: bool = False
 
@@ -105,7 +105,7 @@ def broken_off(endpoint: Endpoint) -> Failure:
     """Return the failure of a stream that ended before its answer did."""
     message = f"the answer of {_who(endpoint)} ended before it was complete"
     hint = f"try again, and {_OTHER_API}" if endpoint.base_url else "try again"
-    return Failure(message, hint, passing=True, is_rarely_tried=True, broke_off=True)
+    return Failure(message, hint, passing=True, few_attempts=True, broke_off=True)
 
 
 def raw_reason(response: answers.ModelResponse) -> str | None:
@@ -122,7 +122,7 @@ def ended_with_error(response: answers.ModelResponse, endpoint: Endpoint) -> Fai
     reason = raw_reason(response)
     detail = f": {_safe(reason, endpoint)}" if reason and reason != "error" else ""
     message = f"{_who(endpoint)} ended its answer with an error{detail}"
-    return Failure(message, "try again", passing=True, is_rarely_tried=True)
+    return Failure(message, "try again", passing=True, few_attempts=True)
 
 
 def refusal_notes(response: answers.ModelResponse, endpoint: Endpoint) -> tuple[str, ...]:
@@ -232,7 +232,7 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
     else:
         message = f"the connection to {who}{where} was lost: {reason}"
         hint = "try again"
-    return Failure(message, hint, passing=True, is_rarely_tried=True)
+    return Failure(message, hint, passing=True, few_attempts=True)
 
 
 def _deepest(error: BaseException) -> str:

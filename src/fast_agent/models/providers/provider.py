@@ -197,7 +197,7 @@ def _wait(
 ) -> float | None:
     """Return how long to wait before the next attempt, in seconds; None for no further one."""
     most = policy.attempts
-    if failure.is_rarely_tried:
+    if failure.few_attempts:
         most = min(most, policy.few_attempts)
     if not failure.passing or attempt >= most:
         return None
