@@ -6,7 +6,9 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
+import warnings
 from asyncio import get_running_loop
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO, TypeVar, cast
@@ -119,4 +121,7 @@ def show_log(*, quiet: bool) -> None:
         # The protocol library reports what our own errors say better.
         logging.getLogger("mcp").setLevel(logging.CRITICAL)
         logging.getLogger("client").setLevel(logging.CRITICAL)
+        if not sys.warnoptions:
+            # For developers of programs with them, such as of a reason that is newer than they are.
+            warnings.filterwarnings("ignore", module=r"(google\.genai|pydantic_ai|mistralai)\b")
     root.addHandler(handler)
