@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.models.conftest import HELLO, OpenAIWire, Reply, ask_of, failure_of_request
 
+from fast_agent.errors import ModelError
 from fast_agent.messages.message import Message, TextContent, ToolResult
+from fast_agent.models.check import Endpoint
 from fast_agent.models.model import ModelRequest, TextDelta, ToolSpec
+from fast_agent.models.providers.provider import NO_RETRIES, ProviderModel
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.models.conftest import Asked, Json, StartWire
 
 pytestmark = pytest.mark.anyio
@@ -132,6 +137,16 @@ async def test_a_part_of_an_unknown_kind_is_an_answer_that_cannot_be_read(
     error = await failure_of_request(asked, stream=stream)
     assert error.message.startswith("`google.m` gave an answer that cannot be read: ")
     assert len(asked.wire.seen) == 1
+
+
+async def test_vertex_without_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    model = ProviderModel(Endpoint(provider="vertex", model="m"), retry=NO_RETRIES)
+    with pytest.raises(ModelError, match="cannot be used: File ") as caught:
+        await model.request(HELLO)
+    await model.aclose()
+    assert caught.value.hint == "check `VERTEX_API_KEY` or your Google Cloud credentials"
 
 
 async def test_403_says_why(start_wire: StartWire) -> None:

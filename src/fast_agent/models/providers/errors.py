@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
 
@@ -27,6 +28,10 @@ _MAX_DETAIL: Final = 400
 
 
 _FORBIDDEN: Final = 403
+_CREDENTIALS: Final[Mapping[str, str]] = MappingProxyType(
+    {"bedrock": "your AWS credentials", "vertex": "your Google Cloud credentials"}
+)
+"""What providers take that need no key."""
 _OTHER_API: Final = "check that its address serves the API of this provider"
 
 
@@ -80,7 +85,7 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
         return broken_off(endpoint)
     if isinstance(error, lib.ModelAPIError):
         return _api_failure(error, endpoint)
-    if is_of_amazon(error):
+    if is_of_cloud(error):
         reason = _safe(str(error), endpoint)
         return Failure(f"{who} cannot be used: {reason}", f"check {_key_places(endpoint)}")
     if isinstance(error, lib.ContentFilterError):
@@ -96,9 +101,9 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
     )
 
 
-def is_of_amazon(error: Exception) -> bool:
-    """Return whether the SDK of Amazon raised an error, as it does without credentials."""
-    return type(error).__module__.startswith("botocore.")
+def is_of_cloud(error: Exception) -> bool:
+    """Return whether a cloud's SDK raised an error of its own, as it does without credentials."""
+    return type(error).__module__.startswith(("botocore.", "google.auth."))
 
 
 def broken_off(endpoint: Endpoint) -> Failure:
@@ -268,8 +273,9 @@ def _provider(endpoint: Endpoint) -> str:
 
 
 def _key_places(endpoint: Endpoint) -> str:
-    if endpoint.provider == "bedrock" and not endpoint.api_key:
-        return f"`{PROVIDERS['bedrock'].key_variables[0]}` or your AWS credentials"
+    if endpoint.provider in _CREDENTIALS and not endpoint.api_key:
+        variable = PROVIDERS[endpoint.provider].key_variables[0]
+        return f"`{variable}` or {_CREDENTIALS[endpoint.provider]}"
     setting = f"`{_section(endpoint)}.api_key`"
     if endpoint.name not in {"", endpoint.provider}:
         return setting

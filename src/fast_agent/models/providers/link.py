@@ -31,7 +31,7 @@ from fast_agent.models.providers.errors import (
     broken_off,
     ended_with_error,
     failure_of,
-    is_of_amazon,
+    is_of_cloud,
     raw_reason,
     refusal_notes,
 )
@@ -117,7 +117,7 @@ class ProviderLink:
             else:
                 response = await self._whole(messages, asked, on_delta)
         except Exception as error:
-            if not isinstance(error, RuntimeError | httpx2.HTTPError) and not is_of_amazon(error):
+            if not isinstance(error, RuntimeError | httpx2.HTTPError) and not is_of_cloud(error):
                 raise
             raise AttemptError(failure_of(error, self._endpoint)) from error
         return self._answer(response, asked)
