@@ -8,7 +8,7 @@ import pytest
 
 from fast_agent.agents.events import ModelRequested, Warned
 from fast_agent.agents.runtime_options import RuntimeOptions
-from fast_agent.cards.agent_config import AgentConfig
+from fast_agent.cards.agent_config import NO_PARAMS, AgentConfig, RequestParams, UsageLimits
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
 from fast_agent.config.settings import Settings
@@ -27,14 +27,21 @@ LOAD = '***CALL_TOOL load_skill {"name": "maker"}'
 
 @pytest.fixture(name="run")
 def _run(tmp_path: Path) -> Callable[..., Runtime]:
-    def make(*fields: str, heard: list[Event] | None = None, max_depth: int = 5) -> Runtime:
+    def make(
+        *fields: str,
+        heard: list[Event] | None = None,
+        max_depth: int = 5,
+        params: RequestParams = NO_PARAMS,
+    ) -> Runtime:
         folder = tmp_path / "home/.agents/skills/maker"
         folder.mkdir(parents=True)
         head = "\n".join(("name: maker", "description: Makes.", *fields))
         (folder / "SKILL.md").write_text(f"---\n{head}\n---\nMake $ARGUMENTS.\n")
         (tmp_path / "work").mkdir()
         (tmp_path / "work/quick.yaml").write_text("steps: [{text: from quick}]\n")
-        config = AgentConfig(name="alice", instruction="Be brief.", model="passthrough")
+        config = AgentConfig(
+            name="alice", instruction="Be brief.", model="passthrough", request_params=params
+        )
         options = RuntimeOptions(
             workspace=tmp_path / "work",
             environ={"HOME": str(tmp_path / "home")},
@@ -83,6 +90,18 @@ async def test_a_model_that_cannot_be_asked_is_reported(run: Callable[..., Runti
         assert "Make $ARGUMENTS." in await runtime.default.send(LOAD)
     (said,) = [one.message for one in heard if isinstance(one, Warned)]
     assert said.startswith("`passthrough` answers in place of the skill's model `no-such-model`:")
+
+
+async def test_a_model_without_a_price_is_not_asked_where_money_is_bounded(
+    run: Callable[..., Runtime],
+) -> None:
+    heard: list[Event] = []
+    bounded = RequestParams(usage_limits=UsageLimits(max_cost=1.0))
+    async with run("model: generic.secret-model", heard=heard, params=bounded) as runtime:
+        assert "Make $ARGUMENTS." in await runtime.default.send(LOAD)
+    (said,) = [one.message for one in heard if isinstance(one, Warned)]
+    assert said.endswith("`generic.secret-model`: a `max_cost` holds, and its price is not known")
+    assert set(models(heard)) == {"passthrough"}
 
 
 async def test_a_skill_that_forks_leaves_only_its_answer(run: Callable[..., Runtime]) -> None:
