@@ -165,6 +165,10 @@ def end_start() -> None:
         gc.set_threshold(_USUAL_THRESHOLD)
 
 
+_WITH_THREADS = frozenset({"temporalio.bridge.temporal_sdk_bridge", "botocore"})
+"""Modules whose threads may outlast what they were asked for."""
+
+
 def _leave(status: int) -> None:
     """End the process at once if threads could crash its ordinary end, or hold it up.
 
@@ -177,9 +181,6 @@ def _leave(status: int) -> None:
             with suppress(OSError, ValueError, AttributeError):  # closed, broken or missing
                 stream.flush()
         os._exit(status)
-
-
-_WITH_THREADS = frozenset({"temporalio.bridge.temporal_sdk_bridge", "botocore"})
 
 
 def _imports_provider() -> bool:

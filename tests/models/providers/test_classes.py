@@ -54,6 +54,11 @@ def test_a_name_the_provider_refuses_is_an_error() -> None:
         connect(Endpoint(provider="openrouter", model="no-slash", api_key="k"))
 
 
+def test_a_client_of_groq_sends_once() -> None:
+    made: Any = connect(Endpoint(provider="groq", model="m", api_key="k"))
+    assert made.client.max_retries == 0
+
+
 def test_the_key_is_not_shown() -> None:
     assert "hidden" not in repr(Endpoint(provider="openai", model="x", api_key="hidden"))
 

@@ -112,6 +112,7 @@ class Adapter:
         strict_end: A streamed answer without a finish reason is a broken one.
         sdk: The SDK whose HTTP client is made here, to share what checks certificates; None leaves
             it to the library.
+        grpc: It speaks gRPC: its client is made in the event loop, and its address has no path.
     """
 
     model: str
@@ -121,6 +122,7 @@ class Adapter:
     named: bool = False
     strict_end: bool = False
     sdk: str | None = "openai"
+    grpc: bool = False
 
 
 _OPENAI_CHAT: Final = "models.openai:OpenAIChatModel"
@@ -166,7 +168,11 @@ ADAPTERS: Final[Mapping[str, Adapter]] = MappingProxyType(
             "models.mistral:MistralModel", "providers.mistral:MistralProvider", sdk=None
         ),
         "xai": Adapter(
-            "models.xai:XaiModel", "providers.xai:XaiProvider", address="api_host", sdk=None
+            "models.xai:XaiModel",
+            "providers.xai:XaiProvider",
+            address="api_host",
+            sdk=None,
+            grpc=True,
         ),
         "hf": Adapter(
             _OPENAI_CHAT,
@@ -239,10 +245,11 @@ def _model_of(model_class: Any, provider: Any, endpoint: Endpoint) -> LibraryMod
         # The library finds a mark only if it is a separate piece.
         profile["thinking_tags"] = ("\0", "\0")
     model = model_class(endpoint.model, provider=provider, profile=profile or None)
-    if adapter.sdk is not None:
+    client: Any = None if adapter.grpc else getattr(model, "client", None)
+    if hasattr(client, "max_retries"):
         # Our retries know of `Retry-After` and of the turn. Said with each request, the library
         # copies the client each time, and the copy asks for the platform in a thread.
-        model.client.max_retries = 0
+        client.max_retries = 0
     if adapter.sdk == "openai":
         _send_as_is(model, adapter)
     return model
@@ -300,11 +307,10 @@ def _arguments(adapter: Adapter, endpoint: Endpoint) -> dict[str, Any]:
         given["region_name"] = os.environ.get(_REGION)  # its SDK knows `AWS_DEFAULT_REGION` only
     if endpoint.base_url is None:
         return given
-    if adapter.address == "api_host":  # of gRPC, which has no paths
-        return {**given, adapter.address: urlsplit(endpoint.base_url).netloc or endpoint.base_url}
     if adapter.address is not None:
         address = f"{endpoint.base_url.rstrip('/').removesuffix(adapter.path)}{adapter.path}"
-        return {**given, adapter.address: address}
+        host = urlsplit(address).netloc if adapter.grpc else None
+        return {**given, adapter.address: host or address}
     from openai import AsyncOpenAI
 
     return {"openai_client": AsyncOpenAI(base_url=endpoint.base_url, **given)}
