@@ -75,10 +75,11 @@ test: weights  ## Set everything up and run the tests
 	@$(BIN)/python -m tests.conformance.run
 
 .PHONY: postgresql
-postgresql:  ## Install PostgreSQL where this may
-	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || \
+postgresql:  ## Install PostgreSQL and PgBouncer where this may
+	@{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 && \
+	  { command -v pgbouncer || ls /usr/sbin/pgbouncer; } >/dev/null 2>&1 || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -q && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y postgresql; } || true
+	    DEBIAN_FRONTEND=noninteractive apt-get install -q -y postgresql pgbouncer; } || true
 
 .PHONY: test-cluster
 test-cluster: setup postgresql  ## Run the tests of several servers and of Temporal

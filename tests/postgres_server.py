@@ -15,7 +15,7 @@ from typing import Self
 
 PASSWORD = "s3cret-of-the-database"
 USER = "agents"
-_UNPRIVILEGED = "nobody"
+UNPRIVILEGED = "nobody"
 _SECONDS = 60.0
 
 
@@ -55,9 +55,9 @@ class PostgresServer:
         self._settings = settings
         self._own = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="fast-agent-pg-"))
-        self._user = _UNPRIVILEGED if os.geteuid() == 0 else None
+        self._user = UNPRIVILEGED if os.geteuid() == 0 else None
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        self.port = free_port()
 
     def __enter__(self) -> Self:
         self.directory.chmod(0o755)
@@ -163,7 +163,7 @@ class PostgresServer:
         assert ran.returncode == 0, ran.stderr
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

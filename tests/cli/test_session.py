@@ -219,3 +219,24 @@ def test_usage_by_agent_model_and_turn_is_that_of_the_log(run: Run, write_card: 
 
 def test_usage_without_sessions_says_so(run: Run) -> None:
     assert run("usage").out == "no session changed in the last 30 days\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("session",),
+        ("session", "list"),
+        ("session", "show", "1"),
+        ("session", "delete", "1"),
+        ("session", "prune", "--older-than", "1d"),
+        ("usage",),
+        ("diff", "1", "2"),
+    ],
+)
+def test_commands_of_sessions_use_the_database_of_the_named_configuration(
+    run: Run, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text("sessions: {url: 'postgres://me@127.0.0.1:1/kept'}\n")
+    done = run(*command, "-c", tmp_path / "own.yaml")
+    assert done.code == 1
+    assert "database `postgres://me@127.0.0.1:1/kept`: it cannot be reached" in done.err

@@ -145,6 +145,22 @@ CONFIG_PATH = click.option(
     "--config-path", "-c", type=PATH, metavar="FILE", help="The configuration file."
 )
 
+STORE_CONFIG = "fast_agent.config_path"
+"""Where `click.Context.meta` holds the configuration file that names the database of sessions."""
+
+
+def _keep_config(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> None:
+    """Keep the file for the function that opens the store: no command uses it otherwise."""
+    del parameter
+    if value is not None:
+        ctx.meta[STORE_CONFIG] = value
+
+
+STORE = click.option(
+    "--config-path", "-c", type=PATH, metavar="FILE", expose_value=False, callback=_keep_config,
+    help="The configuration file that names the database of sessions.",
+)  # fmt: skip
+
 DUMP = together(
     click.option(
         "--dump", "--dump-agents", "dump", type=PATH, metavar="DIR", help="Write cards as Markdown."

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from fast_agent.mcp.server import ServerSpec
 
 _SERVER = click.argument("server", metavar="NAME|URL")
-_CONFIG = click.option(
-    "--config-path", type=options.PATH, metavar="FILE", help="Use this configuration file."
-)
 _DAY_SECONDS = 86_400
 
 
@@ -70,7 +67,7 @@ def list_authorizations(output: str = "human") -> None:
     metavar="SECONDS",
     help="Longest wait for your answer in the browser.",
 )
-@_CONFIG
+@options.CONFIG_PATH
 def login(
     server: str,
     *,
@@ -119,7 +116,7 @@ def login(
 
 @command.command()
 @_SERVER
-@_CONFIG
+@options.CONFIG_PATH
 def logout(server: str, *, config_path: Path | None) -> None:
     """Revoke an authorization at its server, and forget it here."""
     from fast_agent.cli import process as event_loop

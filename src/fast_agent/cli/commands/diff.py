@@ -99,6 +99,7 @@ class Change:
 )
 @click.option("--exit-code", is_flag=True, help="Exit with status 1 if there are differences.")
 @options.MULTI_CARD
+@options.STORE
 @click.pass_context
 def command(
     ctx: click.Context, a: str, b: str, output: str, exit_code: bool, multi_card: bool
@@ -267,7 +268,7 @@ def _kept_side(name: str) -> Side:
     try:
         found = store.find(name)
     except SessionError as error:
-        if "several" in error.message:
+        if not error.message.startswith("there is no session"):
             raise
     else:
         return _session_side(name, store.read(found)[1])

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from fast_agent.sessions.store import SessionStore
 
 _FORMAT = options.output_format("json", help_text="The output format.")
-_ID = click.argument("session_id", metavar="ID")
+_ID = options.together(click.argument("session_id", metavar="ID"), options.STORE)
 
 
 @click.group(invoke_without_command=True)
+@options.STORE
 @click.pass_context
 def command(ctx: click.Context) -> None:
     """List, show, export, fork, salvage, rename, rewind and delete conversations.
@@ -40,6 +41,7 @@ def command(ctx: click.Context) -> None:
 
 @command.command("list")
 @_FORMAT
+@options.STORE
 def list_sessions(output: str = "human") -> None:
     """List sessions, the most recently changed first, and mark damaged ones."""
     sessions = session_store().list(check=True)
@@ -143,6 +145,7 @@ def rewind(session_id: str, turn: str) -> None:
 
 @command.command()
 @click.argument("session_ids", metavar="ID…", nargs=-1, required=True)
+@options.STORE
 def delete(session_ids: tuple[str, ...]) -> None:
     """Delete sessions, including damaged ones."""
     store = session_store()
@@ -152,6 +155,7 @@ def delete(session_ids: tuple[str, ...]) -> None:
 
 @command.command()
 @options.AGE
+@options.STORE
 def prune(older_than: float) -> None:
     """Delete sessions in which nothing happened for so long; those in use stay."""
     from fast_agent.errors import SessionError
@@ -168,7 +172,8 @@ def prune(older_than: float) -> None:
 def session_store() -> SessionStore:
     """Return the store of the sessions of this home, or of the configured database.
 
-    A database that a found project names is used once that is approved.
+    The configuration is the file of `--config-path`, else the one that is found. A database that
+    a found project names is used once that is approved.
     """
     from fast_agent.app import FastAgent
     from fast_agent.cli.card_options import expect_cards
@@ -176,7 +181,10 @@ def session_store() -> SessionStore:
     from fast_agent.sessions.store import SessionStore
     from fast_agent.trust.gate import TrustOptions
 
-    program = FastAgent(trust=TrustOptions())
+    program = FastAgent(
+        config_path=click.get_current_context().meta.get(options.STORE_CONFIG),
+        trust=TrustOptions(),
+    )
     expect_cards(program, cards=())
     settings = program.settings.sessions
     for line in program.admission.decisions.lines():

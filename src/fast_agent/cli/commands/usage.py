@@ -28,6 +28,7 @@ _DAY_SECONDS = 86_400
     help="Without ID: count the sessions that changed in the last days.",
 )
 @options.output_format("json", help_text="The output format.")
+@options.STORE
 def command(session_ids: tuple[str, ...], days: int, output: str) -> None:
     """Show what sessions used: tokens, requests, tool calls and cost.
 

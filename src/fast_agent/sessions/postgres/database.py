@@ -173,6 +173,8 @@ class Database:
         self._idle: list[Line] = []
         self._lock = Lock()
         self._is_ready = False
+        self._is_pooled = False
+        """Whether a pooler is in between, which may give each statement another connection."""
         finalize(self, _close_all, self._idle)
 
     def connect(self) -> Line:
@@ -195,10 +197,14 @@ class Database:
         try:
             if not self._is_ready:
                 bring_up(connection)
+                self._is_pooled = _is_pooled(connection)
                 self._is_ready = True
         except BaseException:
             connection.close()
             raise
+        if self._is_pooled:
+            # Another client's statement may have the name by which this one would be run.
+            connection.prepare_threshold = None
         return connection
 
     def query(self, statement: LiteralString, values: Values = ()) -> list[Any]:
@@ -270,6 +276,12 @@ def is_lost(error: psycopg.Error) -> bool:
     if state is None:
         return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
     return state.startswith(_LOST) or state in _CONFLICTS
+
+
+def _is_pooled(connection: Line) -> bool:
+    """Whether statements are run by another process than the one that greeted: PgBouncer's."""
+    found = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return found is None or found[0] != connection.info.backend_pid
 
 
 def _close_all(connections: list[Line]) -> None:
