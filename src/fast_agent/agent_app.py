@@ -10,6 +10,7 @@ from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.set_check import references
 from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.models.check import check_model, check_selection, select_model
+from fast_agent.models.spec import model_aliases
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.tool import as_dependencies
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Listener
     from fast_agent.agents.runtime_options import RuntimeOptions
     from fast_agent.cards.agent_config import HistorySource, HistoryTarget
+    from fast_agent.cards.card import Card
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
     from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -400,23 +402,47 @@ class AgentApp:
             RunError: There is no such agent, or it uses no model itself.
             ModelError: There is no such model, or it cannot be used; nothing changes then.
         """
-        card = self.load_set.cards.get(name)
-        if card is None or "model" not in FIELDS_OF[card.config.type]:
+        card = self._card_with_model(name)
+        if card is None:
             raise RunError(f"no agent with a model is named `{name}`")
-        if spec is not None:
-            options = self._options
-            problems = check_model(
-                spec,
-                self._settings,
-                options.environ,
-                api_key=card.config.api_key,
-                directory=options.workspace,
-                agent=name,
-            )
-            if problems:
-                raise ModelError(problems[0].message, hint=problems[0].hint, diagnostics=problems)
+        if spec is not None and (problems := self._model_problems(card, spec)):
+            raise ModelError(problems[0].message, hint=problems[0].hint, diagnostics=problems)
         await self._runtime.choose_model(name, spec)
         self._ready.clear()
+
+    def model_choices(self, name: str) -> tuple[str, ...]:
+        """Name models that can answer for an agent: those of the cards, then those with an alias.
+
+        `choose_model` accepts others, too.
+
+        Args:
+            name: The agent; one that uses no model itself has no choices.
+        """
+        card = self._card_with_model(name)
+        if card is None:
+            return ()
+        named = [one.config.model for one in self.load_set.cards.values()]
+        named += [self._settings.default_model, *model_aliases(self._settings.model_aliases)]
+        choices = dict.fromkeys(one for one in named if isinstance(one, str))
+        return tuple(one for one in choices if not self._model_problems(card, one))
+
+    def model_of(self, name: str) -> str | None:
+        """Return the model that an agent asks, as it was written; None if it uses none itself."""
+        return None if self._card_with_model(name) is None else self._runtime.model_of(name).text
+
+    def _card_with_model(self, name: str) -> Card | None:
+        card = self.load_set.cards.get(name)
+        return card if card is not None and "model" in FIELDS_OF[card.config.type] else None
+
+    def _model_problems(self, card: Card, spec: str) -> tuple[Diagnostic, ...]:
+        return check_model(
+            spec,
+            self._settings,
+            self._options.environ,
+            api_key=card.config.api_key,
+            directory=self._options.workspace,
+            agent=card.config.name,
+        )
 
     @property
     def default_name(self) -> str:

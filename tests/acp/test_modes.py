@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from acp import RequestError
-from tests.acp.editor_world import Connected, connected, write_card
+from tests.acp.editor_world import Connected, connected, started, write_card
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -211,3 +211,39 @@ async def test_broken_cards_leave_the_agents_as_they_were(tmp_path: Path) -> Non
         assert "AgentCards not reloaded" in there.editor.said()
         await there.prompt(session, "hello")
         assert there.editor.said().endswith("hello")
+
+
+@pytest.mark.spec("ACP-2")
+async def test_models_that_can_answer_are_an_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    cards = (
+        write_card(tmp_path, "a.md", "name: a", "model: passthrough", "default: true"),
+        write_card(tmp_path, "b.md", "name: b", "model: slow"),
+        write_card(tmp_path, "line.md", "name: line", "type: chain", "sequence: [a]"),
+    )
+    async with started(tmp_path, *(word for card in cards for word in ("--card", card))) as there:
+        session = await there.open()
+        option = session.config_options[1]
+        assert (option.category, option.current_value) == ("model", "passthrough")
+        offered = [one.value for one in option.options]
+        assert offered[:4] == ["default", "passthrough", "slow", "sonnet"]
+        assert "gpt" not in offered, "there is no key of its provider"
+
+        async def choose(value: str, option: str = "model") -> list[Any]:
+            changed = await there.agent.set_config_option(
+                session_id=session.session_id, config_id=option, value=value
+            )
+            return [(one.id, one.current_value) for one in changed.config_options]
+
+        assert await choose("playback") == [("agent", "a"), ("model", "playback")]
+        assert await choose("default") == [("agent", "a"), ("model", "passthrough")]
+        with pytest.raises(RequestError, match="playbck"):
+            await choose("playbck")
+        await there.prompt(session.session_id, "/model playback")
+        update = there.editor.of("config_option_update")[-1]
+        assert update["configOptions"][1]["currentValue"] == "playback"
+        assert await choose("line", "agent") == [("agent", "line")], "a chain uses no model"
+        with pytest.raises(RequestError, match="no agent with a model"):
+            await choose("sonnet")

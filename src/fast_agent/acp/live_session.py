@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.turn_context import TurnResult
     from fast_agent.cards.agent_config import AgentConfig
-    from fast_agent.commands.command import CommandResult
     from fast_agent.commands.controller import ConversationController
     from fast_agent.messages.message import Message
     from fast_agent.resources.skill_client.entry import SkillCall, SkillEntry
@@ -45,7 +44,10 @@ if TYPE_CHECKING:
     Waiting = Mapping[str, AgentConfig]
 
 AGENT_OPTION: Final = "agent"
-"""The id of the configuration option."""
+MODEL_OPTION: Final = "model"
+"""The ids of the configuration options."""
+_CARD_MODEL: Final = "default"
+"""The choice that returns to the model of the card, as for `/model`."""
 _MARK: Final = "needs approval"
 
 
@@ -61,19 +63,37 @@ def modes(app: AgentApp, current: str, waiting: Waiting) -> JsonObject:
     return {"currentModeId": current, "availableModes": listed}
 
 
-def mode_options(app: AgentApp, current: str, waiting: Waiting) -> list[JsonValue]:
-    """Return the agents as the choices of a configuration option; see `modes`."""
-    listed: list[JsonValue] = [*_described("value", app, waiting)]
-    option: JsonObject = {
-        "id": AGENT_OPTION,
-        "name": "Agent",
-        "description": "the current agent",
-        "category": "mode",
+def session_options(app: AgentApp, current: str, waiting: Waiting) -> list[JsonValue]:
+    """Return the agents, and the models of the current one, as configuration options; see `modes`.
+
+    An agent that uses no model itself, or that may not act yet, has no option for it.
+    """
+    agents: list[JsonValue] = [*_described("value", app, waiting)]
+    options: list[JsonValue] = [
+        _option(AGENT_OPTION, "Agent", "the current agent", "mode", current, agents)
+    ]
+    model = app.model_of(current)
+    if model is not None:
+        # A model that has no alias is among the choices as long as it is the current one.
+        names = dict.fromkeys((_CARD_MODEL, *app.model_choices(current), model))
+        models: list[JsonValue] = [{"value": name, "name": name} for name in names]
+        about = f"the model of `{current}`; `{_CARD_MODEL}` is that of its card"
+        options.append(_option(MODEL_OPTION, "Model", about, "model", model, models))
+    return options
+
+
+def _option(
+    name: str, label: str, about: str, category: str, current: str, choices: list[JsonValue]
+) -> JsonObject:
+    return {
+        "id": name,
+        "name": label,
+        "description": about,
+        "category": category,
         "type": "select",
         "currentValue": current,
-        "options": listed,
+        "options": choices,
     }
-    return [option]
 
 
 def mode_names(app: AgentApp, waiting: Waiting) -> list[str]:
@@ -180,7 +200,7 @@ class LiveSession:
         app, agent, waiting = self._controller.app, self._controller.agent, self._controller.waiting
         return {
             "modes": modes(app, agent, waiting),
-            "configOptions": mode_options(app, agent, waiting),
+            "configOptions": session_options(app, agent, waiting),
         }
 
     @property
@@ -252,6 +272,21 @@ class LiveSession:
         if agent != self._controller.agent:
             self._controller.agent = agent
             self._tell_of_agents()
+
+    async def choose_model(self, spec: str) -> None:
+        """Ask another model from the next prompt on.
+
+        Args:
+            spec: The model; `default` is that of the card.
+
+        Raises:
+            RequestError: There is no such model, it cannot be used, or the agent uses none.
+        """
+        app, agent = self._controller.app, self._controller.agent
+        try:
+            await app.choose_model(agent, None if spec == _CARD_MODEL else spec)
+        except FastAgentError as error:
+            raise refused(error, INVALID_PARAMS) from error
 
     def go_on_with(self, agent: str) -> None:
         """Talk to the agent it talked to before the program began again, if it is there still."""
@@ -349,6 +384,7 @@ class LiveSession:
         return await self._ask(message)
 
     async def _command(self, line: str) -> JsonObject:
+        before = self._chosen()
         result = await run_command(line, self._controller, self._commands)
         text = result.text
         if result.restart:
@@ -358,16 +394,18 @@ class LiveSession:
                 text = failure(error).text
         if text and not (result.is_answer and self._updates.has_answered):
             self._updates.say(text)
-        self._follow(result)
+        if result.agents_changed:
+            self._changed()
+        if result.agents_changed or result.agent is not None or self._chosen() != before:
+            self._tell_of_agents()
         if result.ask is None:
             return {"stopReason": "end_turn"}
         return await self._ask(result.ask.message, result.ask.agent, result.ask.skill)
 
-    def _follow(self, result: CommandResult) -> None:
-        if result.agent is not None or result.agents_changed:
-            self._tell_of_agents()
-        if result.agents_changed:
-            self._changed()
+    def _chosen(self) -> tuple[str, str | None]:
+        """Return the current agent and its model."""
+        agent = self._controller.agent
+        return agent, self._controller.app.model_of(agent)
 
     async def _ask(
         self, message: Message, agent: str | None = None, skill: SkillCall | None = None
@@ -427,7 +465,7 @@ class LiveSession:
         self._updates.send(
             {
                 "sessionUpdate": "config_option_update",
-                "configOptions": mode_options(app, agent, self._controller.waiting),
+                "configOptions": session_options(app, agent, self._controller.waiting),
             }
         )
 

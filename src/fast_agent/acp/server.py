@@ -301,12 +301,15 @@ class AcpServer:
         return {}
 
     async def _set_option(self, params: JsonObject) -> JsonObject:
-        from fast_agent.acp.live_session import AGENT_OPTION
+        from fast_agent.acp.live_session import AGENT_OPTION, MODEL_OPTION
 
         session, option = self._session(params), text(params, "configId")
-        if option != AGENT_OPTION:
+        if option == AGENT_OPTION:
+            session.choose(text(params, "value"))
+        elif option == MODEL_OPTION:
+            await session.choose_model(text(params, "value"))
+        else:
             raise RequestError(INVALID_PARAMS, f"there is no option `{option}`")
-        session.choose(text(params, "value"))
         return {"configOptions": session.facts["configOptions"]}
 
     def _wanted(self, params: JsonObject, *, replay: bool = False) -> SessionRequest:

@@ -242,12 +242,19 @@ def check_model_files(spec: ModelSpec, directory: Path | None, grant: CardGrant 
 def installed(modules: Sequence[str]) -> bool:
     """Whether all modules could be imported; none is."""
     for module in modules:
+        if module in _INSTALLED:
+            continue
         try:
             if find_spec(module) is None:
                 return False
         except (ModuleNotFoundError, ValueError):
             return False
+        _INSTALLED.add(module)
     return True
+
+
+_INSTALLED: set[str] = set()
+"""Modules that were found: looking for one takes 0.1 ms. Others may be installed meanwhile."""
 
 
 def _there(path: Path, what: str, hint: str) -> Path:
