@@ -8,14 +8,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from tests.patience import PATIENCE
 
+from fast_agent import FastAgent, FastAgentError
 from fast_agent.mcp.process import MAX_LINES, WINDOW_SECONDS, ServerLog
-
-if TYPE_CHECKING:
-    import pytest
 
 TINY = Path(__file__).with_name("servers") / "tiny.py"
 SCRIPT = """
@@ -103,3 +101,26 @@ def test_what_is_not_shown_is_not_counted(caplog: pytest.LogCaptureFixture) -> N
             log.write(logging.DEBUG, "detail")
         log.close()
     assert caplog.records == []
+
+
+@pytest.mark.anyio
+async def test_a_server_gets_proxies_and_certificates_but_no_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("ALL_PROXY", "http://ann:hunter2@proxy.example:3128")
+    monkeypatch.setenv("NODE_EXTRA_CA_CERTS", "/etc/own.pem")
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    fast = FastAgent("start", ignore_config=True)
+    script = (
+        "import json, os, pathlib; pathlib.Path('env').write_text(json.dumps(dict(os.environ)))"
+    )
+    fast.server("one", command=sys.executable, args=["-c", script], cwd=str(tmp_path))
+    fast.agent("ann", model="passthrough", servers=["one"])
+    async with fast.run() as app:
+        with pytest.raises(FastAgentError, match="stopped before it was ready"):
+            await app.ann("hi")
+    given = json.loads((tmp_path / "env").read_text())
+    assert given["HTTPS_PROXY"] == "http://proxy.example:3128"
+    assert given["NODE_EXTRA_CA_CERTS"] == "/etc/own.pem"
+    assert not given.keys() & {"ALL_PROXY", "OPENAI_API_KEY"}

@@ -6,15 +6,18 @@ import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+import anyio
 import pytest
 
-from fast_agent.errors import CardError
+from fast_agent.errors import CardError, TrustError
 from fast_agent.mcp import web_page
 from fast_agent.mcp.web_page import MAX_CARD_BYTES, fetch_card
+from fast_agent.text.web_proxy import PROXY_HINT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 CARD = "---\ntype: agent\n---\nGrüß Gott.\n"
 
@@ -31,7 +34,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Site  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_GET(self) -> None:
-        page = self.path.partition("?")[0]
+        page = urlsplit(self.path).path  # of a proxy it is a whole address
         body = CARD.encode("utf-8-sig")
         if page == "/moved.md":
             self.send_response(302)
@@ -121,3 +124,64 @@ def test_messages_hold_no_secret_of_the_address(site: str) -> None:
         fetch_card(address)
     assert "hunter2" not in raised.value.message
     assert "abc" not in raised.value.message
+
+
+def _allow(url: str) -> None:
+    """Approve any address."""
+    del url
+
+
+@pytest.fixture
+def proxy(site: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The server as a proxy, which answers every address as it answers its own."""
+    monkeypatch.setenv("http_proxy", site.replace("//", "//ann:hunter2@"))
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    return site
+
+
+@pytest.mark.parametrize("check", [None, _allow])
+def test_a_proxy_is_asked_for_names_that_only_it_knows(
+    proxy: str, check: Callable[[str], None] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = "http://cards.invalid/ann.md"
+    assert fetch_card(address, check) == (address, CARD)
+    monkeypatch.setenv("no_proxy", "cards.invalid")
+    with pytest.raises(CardError, match=r"cannot be fetched: "):
+        fetch_card(address, check)
+
+
+def test_a_proxy_that_cannot_be_reached_is_named(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://ann:hunter2@127.0.0.1:9")
+    with pytest.raises(CardError) as raised:
+        fetch_card("http://cards.invalid/ann.md", _allow)
+    assert "through the proxy `http://127.0.0.1:9`" in raised.value.message
+    assert raised.value.hint == PROXY_HINT
+
+
+@pytest.mark.spec("TR-G6.1")
+def test_behind_a_proxy_a_name_that_leads_to_a_private_network_is_refused(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(*_: object, **__: object) -> list[object]:
+        return [(0, 0, 0, "", ("10.1.2.3", 80))]
+
+    monkeypatch.setattr(anyio, "getaddrinfo", found)
+    with pytest.raises(TrustError, match=r"leads to `10\.1\.2\.3`"):
+        fetch_card("http://docs.example/ann.md", _allow)
+
+
+@pytest.mark.spec("TR-G6.1")
+def test_behind_a_proxy_each_redirect_is_judged(proxy: str) -> None:
+    asked: list[str] = []
+
+    def check(url: str) -> None:
+        asked.append(url)
+        if url.endswith("/ann.md"):
+            raise TrustError("not there")
+
+    with pytest.raises(TrustError, match="not there"):
+        fetch_card("http://cards.invalid/moved.md", check)
+    assert asked == ["http://cards.invalid/moved.md", "http://cards.invalid/ann.md"]

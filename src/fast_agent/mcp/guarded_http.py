@@ -1,7 +1,7 @@
 """HTTP for addresses that no person named: each request is asked about again, redirects included.
 
 The name is resolved here, and the connection goes to the address that was judged: a second lookup
-could be answered with another one.
+could be answered with another one. Behind a proxy the proxy resolves it, and connects.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import anyio
 import httpx2
 
 from fast_agent.errors import TrustError
+from fast_agent.text.web_proxy import proxy_of
 from fast_agent.trust.address import place_of_host
 
 if TYPE_CHECKING:
@@ -27,31 +28,41 @@ _LOCAL_NAMES: Final = (".local", ".localhost", ".internal", ".lan", ".home.arpa"
 class GuardedTransport(httpx2.AsyncBaseTransport):
     """A transport that asks before each request, and judges the address it resolved to.
 
-    It carries no cookies and knows no proxies and no `.netrc`.
+    It carries no cookies and reads no `.netrc`. Proxies and certificates are those of the
+    environment, which no project can set.
 
     Args:
         check: Raises `TrustError` for a URL that was not approved.
-        trust_env: Whether the environment may name certificates.
     """
 
-    def __init__(self, check: Judge, *, trust_env: bool = False) -> None:
+    def __init__(self, check: Judge) -> None:
         self._check = check
-        self._inner = httpx2.AsyncHTTPTransport(trust_env=trust_env)
+        self._inner: dict[str | None, httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request to the address that was judged."""
+        """Send a request to the address that was judged, or to the proxy."""
         self._check(str(request.url))
+        request.headers.pop("cookie", None)
         host, port = request.url.host, request.url.port or _port_of(request.url)
+        proxy = proxy_of(str(request.url))
         try:
             found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
-            raise httpx2.ConnectError(f"`{host}` is not known") from error
-        _aim(request, judged(host, [str(one[4][0]) for one in found]))
-        return await self._inner.handle_async_request(request)
+            if proxy is None:
+                raise httpx2.ConnectError(f"`{host}` is not known") from error
+            # Where only the proxy reaches the network, only the proxy knows its names.
+        else:
+            address = judged(host, [str(one[4][0]) for one in found])
+            if proxy is None:
+                _aim(request, address)
+        if proxy not in self._inner:
+            self._inner[proxy] = httpx2.AsyncHTTPTransport(proxy=proxy)
+        return await self._inner[proxy].handle_async_request(request)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._inner.aclose()
+        for inner in self._inner.values():
+            await inner.aclose()
 
 
 def judged(host: str, addresses: Iterable[str]) -> str:
@@ -83,7 +94,6 @@ def judged(host: str, addresses: Iterable[str]) -> str:
 
 def _aim(request: httpx2.Request, address: str) -> None:
     """Send a request to an address, while TLS and the server still see the name."""
-    request.headers.pop("cookie", None)
     host = request.url.host
     if host == address:
         return

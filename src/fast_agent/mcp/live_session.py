@@ -54,6 +54,7 @@ from fast_agent.mcp.stdio import StdioTransport
 from fast_agent.resources.skill_client.entry import EXTENSION
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import redacted
+from fast_agent.text.web_proxy import PROXY_HINT, through_proxy
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -420,6 +421,9 @@ class LiveSession:
     def _http_hint(self) -> str:
         if self._http_status in (401, 403):
             return "give the server's credentials in its `headers`"
+        proxy = through_proxy(self._url)
+        if proxy and self._http_status is None:
+            return f"it was asked{proxy}; {PROXY_HINT}"
         return "check the address, and that the server runs"
 
     def _said(self, problem: Exception) -> str:

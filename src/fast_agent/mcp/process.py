@@ -38,6 +38,16 @@ _ON_WINDOWS: Final = (
 _ELSEWHERE: Final = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 _INHERITED: Final = _ON_WINDOWS if os.name == "nt" else _ELSEWHERE
 """The variables a server inherits, as with the SDK; its own `env` is added to them."""
+_CERTIFICATES: Final = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+)
+_PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_NETWORK: Final = (*_CERTIFICATES, *_PROXIES, *map(str.lower, _PROXIES))
+"""The variables without which nothing is reached from some networks: a launcher such as `npx`
+downloads the server."""
 
 _TAIL_LINES = 20
 _TAIL_LINE_BYTES = 2_000
@@ -189,9 +199,13 @@ class ServerProcess:
 
 
 def _inherited() -> dict[str, str]:
-    """Return the variables every server gets; functions of a shell are none of them."""
-    found = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return {name: text for name, text in found.items() if not text.startswith("()")}
+    """Return the variables every server gets, but no functions of a shell and no passwords."""
+    found = {name: os.environ[name] for name in (*_INHERITED, *_NETWORK) if name in os.environ}
+    return {
+        name: text
+        for name, text in found.items()
+        if not text.startswith("()") and not (name in _NETWORK and "@" in text)
+    }
 
 
 def _pipe(pipe: T | None) -> T:

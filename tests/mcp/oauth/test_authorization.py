@@ -58,7 +58,7 @@ async def shown(address: str) -> None:
 async def login(
     server: Server, kept: Authorizations, *, scope: str | None = None, **oauth: Any
 ) -> Authorization:
-    options = LoginOptions(show=shown, browse=browse, seconds=20, environ={}, scope=scope)
+    options = LoginOptions(show=shown, browse=browse, seconds=20, scope=scope)
     return await log_in(spec_of(server, **oauth), kept, options)
 
 
@@ -125,7 +125,7 @@ async def test_a_browser_opens_only_after_the_address_was_shown(
         happened.append(f"opened {urlsplit(address).path}")
         return await browse(address)
 
-    options = LoginOptions(show=show, browse=open_it, seconds=20, environ={})
+    options = LoginOptions(show=show, browse=open_it, seconds=20)
     await log_in(spec_of(server), kept, options)
     assert happened == ["shown /authorize", "opened /authorize"]
 
@@ -141,7 +141,7 @@ async def test_only_the_answer_to_this_request_counts(server: Server, kept: Auth
             assert (await page.post(f"{back}?code=evil")).status_code == 404
         return await browse(address)
 
-    options = LoginOptions(show=shown, browse=meddled, seconds=20, environ={})
+    options = LoginOptions(show=shown, browse=meddled, seconds=20)
     await log_in(spec_of(server), kept, options)
     assert len(server.grants) == 1
 
@@ -154,7 +154,7 @@ async def test_without_a_browser_the_shown_address_does(
         async def show(address: str) -> None:
             tasks.start_soon(browse, address)
 
-        await log_in(spec_of(server), kept, LoginOptions(show=show, seconds=20, environ={}))
+        await log_in(spec_of(server), kept, LoginOptions(show=show, seconds=20))
     assert kept.get(server.url) is not None
 
 
@@ -393,7 +393,7 @@ async def test_a_refusal_of_the_user_is_reported(server: Server, kept: Authoriza
         back = f"{asked['redirect_uri']}?error=access_denied&state={asked['state']}"
         return await browse(back)
 
-    options = LoginOptions(show=shown, browse=refuse, seconds=20, environ={})
+    options = LoginOptions(show=shown, browse=refuse, seconds=20)
     with pytest.raises(ToolError, match="the authorization was refused: access_denied"):
         await log_in(spec_of(server), kept, options)
 
@@ -401,7 +401,7 @@ async def test_a_refusal_of_the_user_is_reported(server: Server, kept: Authoriza
 async def test_a_user_who_never_answers_ends_the_login(
     server: Server, kept: Authorizations
 ) -> None:
-    options = LoginOptions(show=shown, seconds=0.2, environ={})
+    options = LoginOptions(show=shown, seconds=0.2)
     with pytest.raises(ToolError, match=r"no authorization came within 0.2 s"):
         await log_in(spec_of(server), kept, options)
 
@@ -430,17 +430,13 @@ async def test_a_project_opens_nothing_that_was_not_approved(
 ) -> None:
     grant = project(tmp_path)
     with pytest.raises(TrustError, match="was not approved"):
-        await log_in(
-            replace(spec_of(server), grant=grant), kept, LoginOptions(show=shown, environ={})
-        )
+        await log_in(replace(spec_of(server), grant=grant), kept, LoginOptions(show=shown))
     assert server.heard == []
     # Approved to connect to the server, but not to the authorization server it names.
     server.resource["authorization_servers"] = [server.root.replace("127.0.0.1", "localhost")]
     grant = project(tmp_path, server.root)
     with pytest.raises(FastAgentError) as raised:
-        await log_in(
-            replace(spec_of(server), grant=grant), kept, LoginOptions(show=shown, environ={})
-        )
+        await log_in(replace(spec_of(server), grant=grant), kept, LoginOptions(show=shown))
     assert "oauth: {issuer: ADDRESS}" in (raised.value.hint or "")
 
 

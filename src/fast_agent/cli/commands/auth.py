@@ -104,7 +104,6 @@ def login(
         scope=scope or " ".join(_scopes(spec)) or None,
         place=store,
         seconds=timeout,
-        environ=os.environ,
     )
     granted = event_loop.run(log_in, spec, authorizations, asked)
     scopes = f" for {granted.scope}" if granted.scope else ""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-import os
 import re
 from contextlib import contextmanager
 from dataclasses import replace
@@ -76,7 +75,6 @@ class LoginOptions:
         scope: The scopes to ask for, separated by spaces; None leaves them to the server.
         place: Where secrets are kept; None chooses.
         seconds: How long to wait for the answer.
-        environ: The environment, for proxies.
     """
 
     show: Callable[[str], Awaitable[None]]
@@ -84,7 +82,6 @@ class LoginOptions:
     scope: str | None = None
     place: Place | None = None
     seconds: float = WAIT_SECONDS
-    environ: Mapping[str, str] | None = None
 
 
 async def log_in(
@@ -155,7 +152,7 @@ async def log_in(
             callback_handler=callback.wait,
         )
         with _sdk_without_tracebacks():
-            await _ask_server(spec, target, provider, addresses, options)
+            await _ask_server(spec, target, provider, addresses)
     if kept.tokens is None:
         raise ToolError(
             f"server `{spec.name}` did not ask for an authorization",
@@ -173,13 +170,11 @@ async def _ask_server(
     target: HttpTarget,
     provider: OAuthClientProvider,
     addresses: _Addresses,
-    options: LoginOptions,
 ) -> None:
     """Send the server a request that it refuses without an authorization."""
-    environ = os.environ if options.environ is None else options.environ
     transport: httpx2.AsyncBaseTransport | None = None
-    if spec.grant is not None or not (addresses.is_local or _has_proxy(environ)):
-        transport = GuardedTransport(addresses.check, trust_env=spec.grant is None)
+    if spec.grant is not None or not addresses.is_local:
+        transport = GuardedTransport(addresses.check)
     bounds = MessageBounds(spec.name)
 
     async def check(request: httpx2.Request) -> None:
@@ -543,10 +538,6 @@ async def _is_local(url: str) -> bool:
     except OSError:
         return False
     return any(place_of_host(str(one[4][0])) for one in found)
-
-
-def _has_proxy(environ: Mapping[str, str]) -> bool:
-    return any(environ.get(name) for name in ("https_proxy", "HTTPS_PROXY", "all_proxy"))
 
 
 @contextmanager

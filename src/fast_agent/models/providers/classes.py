@@ -17,6 +17,7 @@ from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ModelError
 from fast_agent.models.model import TextDelta, ThinkingDelta
 from fast_agent.text.frozen import frozen
+from fast_agent.text.web_proxy import PROXY_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -228,9 +229,10 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
                 f"no region for {facts.label}",
                 hint=f"set `{_REGION}`, or the region of your profile in `~/.aws/config`",
             ) from error
+        section = f"check the section `{endpoint.provider}` of the configuration"
         raise ModelError(
             f"`{endpoint.provider}` cannot be set up: {error}",
-            hint=f"check the section `{endpoint.provider}` of the configuration",
+            hint=PROXY_HINT if "proxy" in str(error) else section,
         ) from error
 
 

@@ -1,0 +1,50 @@
+"""Which proxy is asked for which address."""
+
+from __future__ import annotations
+
+import pytest
+
+from fast_agent.text.web_proxy import proxy_of, through_proxy
+
+
+@pytest.mark.parametrize(
+    ("variables", "url", "proxy"),
+    [
+        ({}, "https://api.example/v1", None),
+        ({"https_proxy": "http://p:1"}, "https://api.example/v1", "http://p:1"),
+        ({"https_proxy": "http://p:1"}, "http://api.example/v1", None),
+        ({"http_proxy": "p:1"}, "http://api.example:8080/v1", "http://p:1"),
+        ({"all_proxy": "socks5h://p:1"}, "https://api.example", "socks5h://p:1"),
+        (
+            {"all_proxy": "http://p:1", "https_proxy": "http://q:2"},
+            "https://x.example",
+            "http://q:2",
+        ),
+        ({"https_proxy": "http://p:1", "no_proxy": "api.example"}, "https://api.example/v1", None),
+        ({"https_proxy": "http://p:1", "no_proxy": ".example"}, "https://me:x@api.example", None),
+        ({"https_proxy": "http://p:1", "no_proxy": "*"}, "https://api.example/v1", None),
+        (
+            {"https_proxy": "http://p:1", "no_proxy": "other.example"},
+            "https://a.example",
+            "http://p:1",
+        ),
+        ({"https_proxy": ""}, "https://api.example/v1", None),
+        ({"http_proxy": "http://p:1"}, "", None),
+    ],
+)
+def test_a_proxy_is_that_of_the_environment(
+    variables: dict[str, str], url: str, proxy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_of(url) == proxy
+
+
+def test_a_proxy_is_shown_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "http://ann:p@ss@proxy.example:3128")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert through_proxy("https://api.example") == " through the proxy `http://proxy.example:3128`"
