@@ -9,7 +9,7 @@ import socket
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -238,6 +238,13 @@ def test_a_call_that_is_called_off_is_answered_so(served: ServedAgents, streamed
     assert answer_in(answers[0][1])["error"]["code"] == -32800
 
 
+def health_of(server: ServedAgents, method: str = "GET") -> tuple[int, bytes]:
+    with closing(server.connect()) as connection:
+        connection.request(method, "/health")
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
 @pytest.mark.spec("SERVE-14")
 def test_a_token_is_asked_for(tmp_path: Path) -> None:
     token = tmp_path / "token"
@@ -248,6 +255,9 @@ def test_a_token_is_asked_for(tmp_path: Path) -> None:
         assert server.post(body, {"Authorization": "Bearer wrong-wrong-wrong-wrong"})[0] == 401
         assert server.post(body, {"Authorization": "Bearer a-token-of-some-length"})[0] == 200
         assert server.post(body, {"Host": "evil.example"})[0] == 421
+        assert health_of(server) == (200, b'{"status":"ok"}'), "load balancers send no token"
+        assert health_of(server, "HEAD") == (200, b"")
+        assert health_of(server, "POST")[0] == 405
 
 
 @pytest.mark.spec("SERVE-14")
@@ -281,6 +291,7 @@ def test_calls_under_way_are_answered_before_the_end(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGTERM)
         again = message("tools/call", call("ann", "again"), 7)
         wait_until(lambda: b"about to stop" in third.post(again)[1])
+        assert health_of(server) == (503, b'{"status":"stopping"}')
         goes_on.touch()
         for thread in threads:
             thread.join(QUICKLY)

@@ -261,6 +261,7 @@ class AgentServer(ResourceServer):
 
     def stop(self, then: Callable[[float], None]) -> None:
         """Take the word to stop: calls under way are answered, new ones are refused."""
+        self.stopping = True
         self._drain.begin(then)
 
     def cancel_all(self) -> None:
@@ -329,7 +330,7 @@ class AgentServer(ResourceServer):
         if name in self._admin.names:
             return await self._administered(session, params, channel, name, arguments)
         # Answers that calls under way wait for are still taken.
-        if self._drain.begun and "requestState" not in params:
+        if self.stopping and "requestState" not in params:
             raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
         held = await self._held(session, params, channel)
         own = self._own(session) if held is None else held[1]

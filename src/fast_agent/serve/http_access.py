@@ -11,7 +11,7 @@ import hmac
 import ipaddress
 import re
 import socket
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fast_agent.errors import ConfigError
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     Headers = Sequence[tuple[bytes, bytes]]
+
+HEALTH_PATH: Final = "/health"
+"""Where the server says whether it takes calls."""
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?", re.IGNORECASE)
 _ORIGIN = re.compile(
@@ -126,13 +129,16 @@ class AccessPolicy:
         self._hosts = {one.lower() for one in settings.allow_hosts}
         self._origins = {one.lower() for one in settings.allow_origins}
 
-    def check(self, method: str, given: Mapping[bytes, bytes], headers: Headers) -> Checked:
+    def check(
+        self, method: str, given: Mapping[bytes, bytes], headers: Headers, path: str = ""
+    ) -> Checked:
         """Check a request by its head.
 
         Args:
             method: The HTTP method.
             given: The headers by their names, in lower case.
             headers: The headers as they came.
+            path: What is requested. `HEALTH_PATH` takes no token: load balancers send none.
         """
         if len(given) < len(headers) and (twice := _given_twice(headers)):
             return Checked(Refusal(400, f"the request has more than one `{twice}` header"))
@@ -150,7 +156,8 @@ class AccessPolicy:
                 return Checked(_unknown_origin(origin))
             if shared and method == "OPTIONS" and b"access-control-request-method" in given:
                 return Checked(_preflight(given), shared)
-        if self._token is not None and not self._bears_token(given.get(b"authorization")):
+        has_right = self._token is None or self._bears_token(given.get(b"authorization"))
+        if not has_right and path != HEALTH_PATH:
             return Checked(_NO_TOKEN, shared)
         return Checked(None, shared)
 

@@ -40,6 +40,7 @@ from fast_agent.rpc.message import (
 )
 from fast_agent.serve.connections import DEPARTURE
 from fast_agent.serve.fair_share import owner_of
+from fast_agent.serve.http_access import HEALTH_PATH
 from fast_agent.serve.http_sessions import SESSION_ID, HttpSessions
 from fast_agent.serve.resource_server import INITIALIZE, LISTEN, QUICK, rpc_error
 
@@ -248,7 +249,9 @@ class HttpApp:
             await self._live(receive, send)
             return
         exchange = _Exchange(self, self._server, scope, receive, send)
-        if scope["path"] not in self._paths:
+        if scope["path"] == HEALTH_PATH:
+            await exchange.report_health()
+        elif scope["path"] not in self._paths:
             text = f"nothing is served at this path; try `{self._path}`"
             await exchange.refuse(_Refused(404, RpcError(INVALID_REQUEST, text)))
         else:
@@ -324,6 +327,15 @@ class _Exchange:
                 await self._answer_handshake()
         except _Refused as refused:
             await self.refuse(refused)
+
+    async def report_health(self) -> None:
+        """Answer whether the server takes calls, to what distributes them among several servers."""
+        if self._method not in {"GET", "HEAD"}:
+            await self.refuse(_not_allowed("GET, HEAD"))
+        elif self._server.stopping:
+            await self._to(None).finish(b'{"status":"stopping"}', 503)
+        else:
+            await self._to(None).finish(b'{"status":"ok"}')
 
     async def refuse(self, refused: _Refused, opened: HttpSession | None = None) -> None:
         """Refuse it."""

@@ -19,7 +19,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from fast_agent.serve.connections import DEPARTURE, DisconnectMonitor
-from fast_agent.serve.http_access import Refusal
+from fast_agent.serve.http_access import HEALTH_PATH, Refusal
 from fast_agent.serve.http_framing import ChunkedBody, FramingError, HeadEnd, SizedBody
 
 if TYPE_CHECKING:
@@ -304,7 +304,8 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         except FramingError as error:
             self._refuse(Refusal(400, str(error), closes=True))
             return
-        checked = self._access.check(cycle.scope["method"], given, headers)
+        path = cycle.scope["path"]
+        checked = self._access.check(cycle.scope["method"], given, headers, path)
         if checked.headers:
             cycle.default_headers = [*cycle.default_headers, *checked.headers]
         if checked.refusal is not None:
@@ -312,7 +313,7 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         elif isinstance(self._body, SizedBody) and self._body.left > self._limits.body_bytes:
             self._refuse(_too_large(self._limits.body_bytes))
         else:
-            self.is_known = True
+            self.is_known = self.is_known or path != HEALTH_PATH
             self._reading = _BODY
             self._since = self.loop.time()
             self._start_body(cycle)

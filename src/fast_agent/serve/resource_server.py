@@ -137,6 +137,9 @@ class ResourceServer:
     grace_seconds = 2.0
     """How long requests may take to end once the server is asked to stop."""
 
+    stopping = False
+    """Whether new calls are refused, because the server ends once those under way are answered."""
+
     own_methods: frozenset[str] = frozenset()
     """Methods that are answered here and not by the service."""
 
