@@ -233,7 +233,10 @@ async def test_servers_get_a_small_environment_and_their_directory(
     assert "PYTEST_CURRENT_TEST" in os.environ
     allowed = {"EXPLICIT", "HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
     added = {"LC_CTYPE", "FAST_AGENT_STARTED_BY"}
-    assert set(names) <= allowed | added
+    certificates = {"SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"}
+    proxies = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
+    network = certificates | proxies | {name.lower() for name in proxies}
+    assert set(names) <= allowed | added | network
     assert (await servers.call(server, "where")).text.endswith("tests/mcp/servers")
 
 

@@ -14,6 +14,7 @@ import anyio
 import httpx2
 
 from fast_agent.errors import TrustError
+from fast_agent.models.certificates import certificates
 from fast_agent.text.web_proxy import proxy_of
 from fast_agent.trust.address import place_of_host
 
@@ -56,7 +57,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             if proxy is None:
                 _aim(request, address)
         if proxy not in self._inner:
-            self._inner[proxy] = httpx2.AsyncHTTPTransport(proxy=proxy)
+            self._inner[proxy] = httpx2.AsyncHTTPTransport(verify=certificates(), proxy=proxy)
         return await self._inner[proxy].handle_async_request(request)
 
     async def aclose(self) -> None:

@@ -52,6 +52,8 @@ async def fetch_page(
     import httpx2
     from anyio import fail_after
 
+    from fast_agent.models.certificates import certificates
+
     shown = _shown(url)
     guard: httpx2.AsyncBaseTransport | None = None
     if check is not None:
@@ -62,6 +64,7 @@ async def fetch_page(
         with fail_after(timeout):
             async with (
                 httpx2.AsyncClient(
+                    verify=certificates(),
                     follow_redirects=True,
                     max_redirects=_REDIRECTS,
                     timeout=timeout,

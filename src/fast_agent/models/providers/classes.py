@@ -7,7 +7,7 @@ The library and the SDK of a provider are imported here and in the modules besid
 from __future__ import annotations
 
 import os
-from functools import lru_cache, partial
+from functools import partial
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -15,13 +15,13 @@ from urllib.parse import urlsplit
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ModelError
+from fast_agent.models.certificates import certificates
 from fast_agent.models.model import TextDelta, ThinkingDelta
 from fast_agent.text.frozen import frozen
 from fast_agent.text.web_proxy import PROXY_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-    from ssl import SSLContext
 
     from httpx2 import AsyncClient
     from pydantic_ai.models import Model as LibraryModel
@@ -324,7 +324,7 @@ def _http_client(sdk: str) -> AsyncClient:
     from fast_agent.models.providers.errors import refuse_page
 
     given: dict[str, Any] = {
-        "verify": _certificates(*map(os.environ.get, _STORES)),
+        "verify": certificates(),
         "event_hooks": {"response": [refuse_page, join_backlog]},
     }
     if sdk == "anthropic":
@@ -337,19 +337,3 @@ def _http_client(sdk: str) -> AsyncClient:
 
 
 _REGION: Final = "AWS_REGION"
-_STORES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-
-
-@lru_cache(maxsize=4)
-def _certificates(*stores: str | None) -> SSLContext:
-    """Return what checks certificates: the trust store of the system, or that of the environment.
-
-    Reading it takes 20 ms of processor time, and every instance of an agent has a client.
-
-    Args:
-        stores: The variables that name another store.
-    """
-    del stores
-    from httpx2 import create_ssl_context
-
-    return create_ssl_context()
