@@ -1,10 +1,11 @@
-"""Addresses of databases as people see them."""
+"""Addresses and errors of databases as people see them."""
 
 from __future__ import annotations
 
+import psycopg
 import pytest
 
-from fast_agent.sessions.postgres.database import _shown
+from fast_agent.sessions.postgres.database import _reason, _shown
 
 
 @pytest.mark.parametrize(
@@ -18,3 +19,38 @@ from fast_agent.sessions.postgres.database import _shown
 )
 def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
     assert _shown(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "hint"),
+    [
+        (
+            'connection to server at "db" failed: Connection refused\n\tIs the server running?',
+            'it cannot be reached (connection to server at "db" failed: Connection refused)',
+            "check that it runs, and `sessions.url`",
+        ),
+        (
+            'root certificate file "/r.crt" does not exist\nEither provide it, or disable that.',
+            'it cannot be trusted (root certificate file "/r.crt" does not exist)',
+            "set `PGSSLROOTCERT` to the file that certifies it, or to `system`",
+        ),
+        (
+            "SSL error: certificate verify failed",
+            "it cannot be trusted (SSL error: certificate verify failed)",
+            "set `PGSSLROOTCERT` to the file that certifies it, or to `system`",
+        ),
+        (
+            "no answer from postgres://ann:hunter2@db/agents",
+            "it cannot be reached (no answer from postgres://ann:***@db/agents)",
+            "check that it runs, and `sessions.url`",
+        ),
+        ("", "it cannot be reached (OperationalError)", "check that it runs, and `sessions.url`"),
+        (
+            'FATAL: password authentication failed for user "ann"',
+            "it rejects the user or the password",
+            "check `sessions.url`",
+        ),
+    ],
+)
+def test_what_the_library_says_is_put_in_one_line(said: str, reason: str, hint: str) -> None:
+    assert _reason(psycopg.OperationalError(said)) == (reason, hint)

@@ -77,7 +77,8 @@ def _check(url: str, setting: str) -> None:
         # Such as `host`, which would lead elsewhere than what was approved.
         raise ConfigError(
             f"`{setting}` may not set `{min(foreign)}`",
-            hint=f"after `?` there may be {', '.join(sorted(_OPTIONS))}",
+            hint=f"after `?` there may be {', '.join(sorted(_OPTIONS))}; set others as variables,"
+            " such as `PGSSLROOTCERT`",
         )
 
 

@@ -119,7 +119,7 @@ _UPGRADE_SECONDS = 600
 _MAX_IDLE = 4
 _LOST = ("08", "57P")
 _CONFLICTS = frozenset({"40001", "40P01"})
-_SECRET = re.compile(r"(://[^:@/\s]*:)[^@/\s]*@|(password=)\S+")
+_SECRET = re.compile(r"(://[^:@/\s]*:)[^@/\s]*(?=@)|(password=)\S+")
 
 
 class Line(Connection[Any]):
@@ -313,13 +313,22 @@ def _reason(error: Exception) -> tuple[str, str | None]:
         case "25006":
             return "it is read-only", "name the primary server in `sessions.url`"
         case _:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            text = _SECRET.sub(r"\1\2***", lines[-1] if lines else type(error).__name__)
+            # Of several lines the last says what happened, unless it asks or advises.
+            lines = [
+                line.strip()
+                for line in str(error).splitlines()
+                if line.strip()[-1:] not in {"", "?"}
+            ]
+            certificate = next((line for line in lines if "certificate" in line), None)
+            text = certificate or (lines[-1] if lines else type(error).__name__)
+            text = _SECRET.sub(r"\1\2***", text)
     if "password authentication failed" in text:
         return "it rejects the user or the password", "check `sessions.url`"
     if isinstance(error, psycopg.ProgrammingError) and state is None:  # of the address itself
         return "its address cannot be read", "check `sessions.url`"
-    hint = None
-    if isinstance(error, psycopg.OperationalError) and (state is None or state.startswith(_LOST)):
-        text, hint = f"it cannot be reached ({text})", "check that it runs, and `sessions.url`"
-    return text, hint
+    if not isinstance(error, psycopg.OperationalError) or (state and not state.startswith(_LOST)):
+        return text, None
+    if certificate is not None:
+        hint = "set `PGSSLROOTCERT` to the file that certifies it, or to `system`"
+        return f"it cannot be trusted ({text})", hint
+    return f"it cannot be reached ({text})", "check that it runs, and `sessions.url`"
