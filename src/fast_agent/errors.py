@@ -205,6 +205,9 @@ class UnapprovedError(TrustError):
 
 def os_reason(error: OSError) -> str:
     """Return why the system refused, in lower case, such as `permission denied`."""
+    certificate: str | None = getattr(error, "verify_message", None)
+    if certificate is not None:
+        return f"its certificate is not trusted: {certificate}"
     reason = error.strerror
     if error.errno and (isinstance(error, ConnectionError) or not reason):
         reason = os.strerror(error.errno)  # asyncio writes the address in place of the reason

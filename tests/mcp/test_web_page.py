@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -14,11 +16,13 @@ import pytest
 from fast_agent.errors import CardError, TrustError
 from fast_agent.mcp import web_page
 from fast_agent.mcp.web_page import MAX_CARD_BYTES, fetch_card
-from fast_agent.text.web_proxy import PROXY_HINT
+from fast_agent.text.web_failure import PROXY_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+CERTIFICATE = Path(__file__).with_name("localhost.pem")
+"""A key and its certificate for `localhost`, which no authority signed."""
 CARD = "---\ntype: agent\n---\nGrüß Gott.\n"
 
 
@@ -159,6 +163,7 @@ def test_a_proxy_that_cannot_be_reached_is_named(
         fetch_card("http://cards.invalid/ann.md", _allow)
     assert "through the proxy `http://127.0.0.1:9`" in raised.value.message
     assert raised.value.hint == PROXY_HINT
+    assert "connection refused" in raised.value.message
 
 
 @pytest.mark.spec("TR-G6.1")
@@ -185,3 +190,23 @@ def test_behind_a_proxy_each_redirect_is_judged(proxy: str) -> None:
     with pytest.raises(TrustError, match="not there"):
         fetch_card("http://cards.invalid/moved.md", check)
     assert asked == ["http://cards.invalid/moved.md", "http://cards.invalid/ann.md"]
+
+
+def test_a_certificate_that_is_not_trusted_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Site()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        address = f"https://localhost:{server.server_port}/ann.md"
+        with pytest.raises(CardError, match="its certificate is not trusted: ") as raised:
+            fetch_card(address, _allow)
+        assert raised.value.hint == "set `SSL_CERT_FILE` to the file that certifies the server"
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+        assert fetch_card(address, _allow).text == CARD
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -55,7 +55,7 @@ from fast_agent.models.certificates import certificates
 from fast_agent.resources.skill_client.entry import EXTENSION
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import redacted
-from fast_agent.text.web_proxy import PROXY_HINT, through_proxy
+from fast_agent.text.web_failure import system_reason, through_proxy, web_hint
 from fast_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -415,18 +415,17 @@ class LiveSession:
                 message + self._last_words(),
                 hint=_by_hand(self._spec),
             )
+        reason, proxy = self._said(problem), through_proxy(self._url)
         return ToolError(
-            f"server `{name}`: no MCP server answers at `{target}`: {self._said(problem)}",
-            hint=self._http_hint(),
+            f"server `{name}`: no MCP server answers at `{target}`{proxy}: {reason}",
+            hint=self._http_hint(reason),
         )
 
-    def _http_hint(self) -> str:
+    def _http_hint(self, reason: str) -> str:
         if self._http_status in (401, 403):
             return "give the server's credentials in its `headers`"
-        proxy = through_proxy(self._url)
-        if proxy and self._http_status is None:
-            return f"it was asked{proxy}; {PROXY_HINT}"
-        return "check the address, and that the server runs"
+        remedy = "check the address, and that the server runs"
+        return remedy if self._http_status is not None else web_hint(reason, self._url, remedy)
 
     def _said(self, problem: Exception) -> str:
         cause = _first(problem)
@@ -436,7 +435,7 @@ class LiveSession:
                 return f"HTTP status {self._http_status}"
             return text
         if isinstance(cause, httpx2.ConnectError):
-            return "the connection was refused or could not be made"
+            return system_reason(cause) or "the connection could not be made"
         if isinstance(cause, ValidationError):
             return "its answer is outside the protocol"
         return one_line(str(cause)) or type(cause).__name__

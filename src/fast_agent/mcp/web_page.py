@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.cards.card import Fetched
 from fast_agent.errors import CardError, ResourceError
-from fast_agent.text.web_proxy import PROXY_HINT, through_proxy
+from fast_agent.text.web_failure import system_reason, through_proxy, web_hint
 from fast_agent.trust.address import shown_address
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ async def fetch_page(
     except TimeoutError as error:
         raise ResourceError(f"`{shown}` did not answer within {timeout:g} seconds") from error
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        reason, proxy = str(error) or type(error).__name__, through_proxy(url)
+        reason = system_reason(error) or str(error) or type(error).__name__
         raise ResourceError(
-            f"`{shown}` cannot be fetched{proxy}: {reason}",
-            hint=PROXY_HINT if proxy else "check the address and the network",
+            f"`{shown}` cannot be fetched{through_proxy(url)}: {reason}",
+            hint=web_hint(reason, url, "check the address and the network"),
         ) from error
 
 

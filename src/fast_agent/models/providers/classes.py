@@ -18,7 +18,7 @@ from fast_agent.errors import ModelError
 from fast_agent.models.certificates import certificates
 from fast_agent.models.model import TextDelta, ThinkingDelta
 from fast_agent.text.frozen import frozen
-from fast_agent.text.web_proxy import PROXY_HINT
+from fast_agent.text.web_failure import PROXY_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

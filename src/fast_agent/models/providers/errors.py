@@ -13,7 +13,7 @@ from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ContextError, ModelError, os_reason
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import did_you_mean
-from fast_agent.text.web_proxy import PROXY_HINT, through_proxy
+from fast_agent.text.web_failure import through_proxy, web_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -230,11 +230,11 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
     reason = _safe(_deepest(error), endpoint)
     if error.phase == "connect":
         # Those without an address of their own are all reached by HTTPS.
-        proxy = through_proxy(endpoint.base_url or "https://")
-        message = f"cannot reach {who}{where}{proxy}: {reason}"
-        is_here = bool(endpoint.base_url) and urlsplit(endpoint.base_url).hostname in _HERE
+        url = endpoint.base_url or "https://"
+        message = f"cannot reach {who}{where}{through_proxy(url)}: {reason}"
+        is_here = urlsplit(url).hostname in _HERE
         hint = "start the server there" if is_here else "check the network and the address"
-        hint = PROXY_HINT if proxy else hint
+        hint = web_hint(reason, url, hint)
     elif isinstance(error, lib.ModelTimeoutError):
         message = f"{who} did not answer in time"
         hint = "try again, or raise `timeout_seconds`"

@@ -1,10 +1,12 @@
-"""Which proxy is asked for which address."""
+"""Which proxy is asked for which address, and why the web is not reached."""
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
-from fast_agent.text.web_proxy import proxy_of, through_proxy
+from fast_agent.text.web_failure import proxy_of, system_reason, through_proxy, web_hint
 
 
 @pytest.mark.parametrize(
@@ -48,3 +50,29 @@ def test_a_proxy_is_shown_without_its_password(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     assert through_proxy("https://api.example") == " through the proxy `http://proxy.example:3128`"
+
+
+def test_the_reason_is_that_of_the_system_nearest_to_the_network() -> None:
+    outer = RuntimeError("All connection attempts failed")
+    outer.__cause__ = OSError("all failed")
+    outer.__cause__.__context__ = ConnectionRefusedError(errno.ECONNREFUSED, "connect call")
+    assert system_reason(outer) == "connection refused"
+    assert system_reason(RuntimeError("no such thing")) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "proxy", "hint"),
+    [
+        ("its certificate is not trusted: expired", "http://p:1", "set `SSL_CERT_FILE` to"),
+        ("connection refused", "http://p:1", "check the proxy in"),
+        ("connection refused", "", "start it"),
+    ],
+)
+def test_the_hint_is_for_what_is_in_the_way(
+    reason: str, proxy: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", proxy)
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.delenv("all_proxy", raising=False)
+    monkeypatch.delenv("ALL_PROXY", raising=False)
+    assert web_hint(reason, "https://api.example", "start it").startswith(hint)

@@ -1,0 +1,54 @@
+"""Why the web is not reached: the system's reason, the certificate, or the proxy."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from fast_agent.errors import os_reason
+
+PROXY_HINT: Final = "check the proxy in `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, and `NO_PROXY`"
+_CERTIFICATE_HINT: Final = "set `SSL_CERT_FILE` to the file that certifies the server"
+
+
+def proxy_of(url: str) -> str | None:
+    """Return the address of the proxy for a URL; None if it is connected to directly."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts, proxies = urlsplit(url), getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if not proxy or proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def through_proxy(url: str) -> str:
+    """Return ` through the proxy …`, without its password; empty if there is none for a URL."""
+    proxy = proxy_of(url)
+    if proxy is None:
+        return ""
+    scheme, _, rest = proxy.partition("://")
+    return f" through the proxy `{scheme}://{rest.rpartition('@')[2]}`"
+
+
+def system_reason(error: BaseException) -> str | None:
+    """Return why the system made no connection; None if an error has no such cause."""
+    found: OSError | None = None
+    cause: BaseException | None = error
+    while cause is not None:
+        found = cause if isinstance(cause, OSError) else found
+        cause = cause.__cause__ or cause.__context__
+    return None if found is None else os_reason(found)
+
+
+def web_hint(reason: str, url: str, otherwise: str) -> str:
+    """Return what to do about a connection that was not made.
+
+    Args:
+        reason: Why, as messages say it.
+        url: What was asked for.
+        otherwise: What to do if neither a certificate nor a proxy is in the way.
+    """
+    if "certificate" in reason:
+        return _CERTIFICATE_HINT
+    return PROXY_HINT if proxy_of(url) else otherwise
