@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import ssl
 from traceback import format_exception
 
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.errors import CardError, RunError
+from fast_agent.errors import CardError, RunError, os_reason
 
 
 def test_a_traceback_ends_with_the_hint() -> None:
@@ -23,3 +24,12 @@ def test_a_report_says_each_hint_once() -> None:
     error = CardError("no field `x`", hint="remove it", diagnostics=[found])
     assert "".join(format_exception(error)).count("remove it") == 1
     assert "hint" not in "".join(format_exception(RunError("it ended")))
+
+
+def test_reasons_of_tls_are_words() -> None:
+    unread = ssl.SSLError(1, "[X509] no certificate or crl found (_ssl.c:4154)")
+    unread.reason = "NO_CERTIFICATE_OR_CRL_FOUND"
+    assert os_reason(unread) == "no certificate or crl found"
+    untrusted = ssl.SSLCertVerificationError(1, "certificate verify failed (_ssl.c:1006)")
+    untrusted.verify_message = "certificate has expired"
+    assert os_reason(untrusted) == "its certificate is not trusted: certificate has expired"

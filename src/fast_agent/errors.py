@@ -208,6 +208,9 @@ def os_reason(error: OSError) -> str:
     certificate: str | None = getattr(error, "verify_message", None)
     if certificate is not None:
         return f"its certificate is not trusted: {certificate}"
+    named: object = getattr(error, "reason", None)
+    if isinstance(named, str):  # of TLS, whose own text names a place in its source
+        return named.replace("_", " ").lower()
     reason = error.strerror
     if error.errno and (isinstance(error, ConnectionError) or not reason):
         reason = os.strerror(error.errno)  # asyncio writes the address in place of the reason

@@ -42,7 +42,7 @@ from mcp.types import (
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from fast_agent.errors import ToolError, TrustError
+from fast_agent.errors import FastAgentError, ToolError
 from fast_agent.mcp.client_side import ServerRequests
 from fast_agent.mcp.content import one_line
 from fast_agent.mcp.message_bounds import ENCODINGS, MESSAGE_LIMIT, MessageBounds
@@ -400,7 +400,7 @@ class LiveSession:
             )
         if isinstance(cause, ToolError):
             return cause
-        if isinstance(cause, TrustError):
+        if isinstance(cause, FastAgentError):
             return ToolError(cause.message, hint=cause.hint)
         refused = self.refused_authorization
         if refused is not None and self._http_status in (401, 403):

@@ -6,6 +6,8 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from fast_agent.errors import ConfigError, os_reason
+
 if TYPE_CHECKING:
     from ssl import SSLContext
 
@@ -16,8 +18,17 @@ def certificates() -> SSLContext:
     """Return what checks certificates: the trust store of the system, or that of the environment.
 
     Reading a store takes 20 ms of processor time, and a client of its own would read it again.
+
+    Raises:
+        ConfigError: The store of the environment cannot be read.
     """
-    return _read(*map(os.environ.get, _STORES))
+    try:
+        return _read(*map(os.environ.get, _STORES))
+    except OSError as error:
+        raise ConfigError(
+            f"the certificates of `{_STORES[0]}` cannot be read: {os_reason(error)}",
+            hint="set it to a file of certificates, or unset it",
+        ) from error
 
 
 @lru_cache(maxsize=4)

@@ -40,6 +40,7 @@ from fast_agent.mcp.message_bounds import ENCODINGS, MessageBounds
 from fast_agent.mcp.oauth.authorization import Authorization, canonical, same_origin
 from fast_agent.models.certificates import certificates
 from fast_agent.text.frozen import frozen
+from fast_agent.text.web_failure import system_reason, through_proxy, web_hint
 from fast_agent.trust.address import place_of_host, shown_address
 from fast_agent.version import __version__
 
@@ -205,10 +206,10 @@ async def _ask_server(
             reason = one_line(str(problem))
         raise ToolError(f"server `{spec.name}`: no authorization: {reason}") from None
     except httpx2.HTTPError as problem:
-        reason = one_line(str(problem)) or type(problem).__name__
+        reason = system_reason(problem) or one_line(str(problem)) or type(problem).__name__
         raise ToolError(
-            f"server `{spec.name}`: no authorization: {reason}",
-            hint="check the address, and that the server runs",
+            f"server `{spec.name}`: no authorization{through_proxy(target.url)}: {reason}",
+            hint=web_hint(reason, target.url, "check the address, and that the server runs"),
         ) from problem
 
 

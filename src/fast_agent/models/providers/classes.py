@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from fast_agent.config.providers import PROVIDERS
-from fast_agent.errors import ModelError
+from fast_agent.errors import FastAgentError, ModelError
 from fast_agent.models.certificates import certificates
 from fast_agent.models.model import TextDelta, ThinkingDelta
 from fast_agent.text.frozen import frozen
@@ -223,7 +223,11 @@ def connect(endpoint: Endpoint) -> LibraryModel[Any]:
     try:
         provider = provider_class(*_names(adapter, endpoint), **_arguments(adapter, endpoint))
         return _model_of(model_class, provider, endpoint)
+    except FastAgentError:
+        raise
     except Exception as error:  # each SDK has its own
+        if isinstance(error, OSError):
+            certificates()  # which says so if it cannot read them either
         if type(error.__cause__).__name__ == "NoRegionError":
             raise ModelError(
                 f"no region for {facts.label}",
