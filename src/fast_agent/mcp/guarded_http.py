@@ -14,7 +14,7 @@ import anyio
 import httpx2
 
 from fast_agent.errors import TrustError
-from fast_agent.models.certificates import certificates
+from fast_agent.models.http_client import certificates
 from fast_agent.text.web_failure import proxy_of
 from fast_agent.trust.address import place_of_host
 

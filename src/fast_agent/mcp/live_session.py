@@ -51,7 +51,7 @@ from fast_agent.mcp.oauth.bearer import BearerAuth
 from fast_agent.mcp.open_calls import CURRENT_CALL
 from fast_agent.mcp.server import HttpTarget, StdioTarget
 from fast_agent.mcp.stdio import StdioTransport
-from fast_agent.models.certificates import certificates
+from fast_agent.models.http_client import client_options
 from fast_agent.resources.skill_client.entry import EXTENSION
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import redacted
@@ -260,7 +260,7 @@ class LiveSession:
     async def _http(self, target: HttpTarget) -> AsyncGenerator[TransportStreams]:
         self._auth = self._authorization(target)
         http = httpx2.AsyncClient(
-            verify=certificates(),
+            **client_options(),
             headers={"accept-encoding": ENCODINGS} | dict(target.headers),
             auth=self._auth,
             # How long an answer may take is decided for each request, not by the socket.

@@ -52,7 +52,7 @@ async def fetch_page(
     import httpx2
     from anyio import fail_after
 
-    from fast_agent.models.certificates import certificates
+    from fast_agent.models.http_client import client_options
 
     shown = _shown(url)
     guard: httpx2.AsyncBaseTransport | None = None
@@ -64,7 +64,7 @@ async def fetch_page(
         with fail_after(timeout):
             async with (
                 httpx2.AsyncClient(
-                    verify=certificates(),
+                    **client_options(),
                     follow_redirects=True,
                     max_redirects=_REDIRECTS,
                     timeout=timeout,

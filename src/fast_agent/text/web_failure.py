@@ -8,16 +8,20 @@ from urllib.parse import urlsplit
 from fast_agent.errors import os_reason
 
 PROXY_HINT: Final = "check the proxy in `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, and `NO_PROXY`"
+THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 _CERTIFICATE_HINT: Final = "set `SSL_CERT_FILE` to the file that certifies the server"
 
 
 def proxy_of(url: str) -> str | None:
-    """Return the address of the proxy for a URL; None if it is connected to directly."""
+    """Return the address of the proxy for a URL; None if it is connected to directly.
+
+    This machine is, whatever the variables say: no proxy leads back to it.
+    """
     from urllib.request import getproxies, proxy_bypass
 
     parts, proxies = urlsplit(url), getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(parts.netloc.rpartition("@")[2]):
+    if not proxy or parts.hostname in THIS_MACHINE or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 

@@ -38,7 +38,7 @@ from fast_agent.mcp.content import one_line, opens_safely
 from fast_agent.mcp.guarded_http import GuardedTransport
 from fast_agent.mcp.message_bounds import ENCODINGS, MessageBounds
 from fast_agent.mcp.oauth.authorization import Authorization, canonical, same_origin
-from fast_agent.models.certificates import certificates
+from fast_agent.models.http_client import client_options
 from fast_agent.text.frozen import frozen
 from fast_agent.text.web_failure import system_reason, through_proxy, web_hint
 from fast_agent.trust.address import place_of_host, shown_address
@@ -183,7 +183,7 @@ async def _ask_server(
         addresses.check(str(request.url))
 
     client = httpx2.AsyncClient(
-        verify=certificates(),
+        **client_options(),
         headers={"accept-encoding": ENCODINGS},
         auth=provider,
         timeout=httpx2.Timeout(30.0),
@@ -504,7 +504,7 @@ async def revoke(authorization: Authorization, spec_name: str) -> bool:
     bounds = MessageBounds(spec_name)
     try:
         async with httpx2.AsyncClient(
-            verify=certificates(),
+            **client_options(),
             timeout=httpx2.Timeout(10.0),
             event_hooks={"response": [bounds.apply_to_response]},
             headers={"accept-encoding": ENCODINGS},

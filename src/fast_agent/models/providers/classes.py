@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import FastAgentError, ModelError
-from fast_agent.models.certificates import certificates
+from fast_agent.models.http_client import certificates, client_options
 from fast_agent.models.model import TextDelta, ThinkingDelta
 from fast_agent.text.frozen import frozen
 from fast_agent.text.web_failure import PROXY_HINT
@@ -328,7 +328,7 @@ def _http_client(sdk: str) -> AsyncClient:
     from fast_agent.models.providers.errors import refuse_page
 
     given: dict[str, Any] = {
-        "verify": certificates(),
+        **client_options(),
         "event_hooks": {"response": [refuse_page, join_backlog]},
     }
     if sdk == "anthropic":

@@ -13,7 +13,7 @@ from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ContextError, ModelError, os_reason
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import did_you_mean
-from fast_agent.text.web_failure import through_proxy, web_hint
+from fast_agent.text.web_failure import THIS_MACHINE, through_proxy, web_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from fast_agent.models.check import Endpoint
 
-_HERE: Final = ("localhost", "127.0.0.1", "::1")
 _MAX_DETAIL: Final = 400
 """Most characters of a provider's own words that go into a message."""
 
@@ -232,7 +231,7 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
         # Those without an address of their own are all reached by HTTPS.
         url = endpoint.base_url or "https://"
         message = f"cannot reach {who}{where}{through_proxy(url)}: {reason}"
-        is_here = urlsplit(url).hostname in _HERE
+        is_here = urlsplit(url).hostname in THIS_MACHINE
         hint = "start the server there" if is_here else "check the network and the address"
         hint = web_hint(reason, url, hint)
     elif isinstance(error, lib.ModelTimeoutError):

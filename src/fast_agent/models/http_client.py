@@ -1,17 +1,29 @@
-"""What checks the certificates of servers, read once for all clients of HTTP."""
+"""What all clients of HTTP are made with: certificates, and no proxy for this machine."""
 
 from __future__ import annotations
 
 import os
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fast_agent.errors import ConfigError, os_reason
+from fast_agent.text.web_failure import THIS_MACHINE
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
 _STORES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def client_options() -> dict[str, Any]:
+    """Return the arguments of a client of `httpx2`, or of `httpx`, which takes the same.
+
+    Raises:
+        ConfigError: The store of certificates of the environment cannot be read.
+    """
+    # A model or a server on this machine is reached directly, though few set `NO_PROXY` for it.
+    hosts = (f"[{host}]" if ":" in host else host for host in THIS_MACHINE)
+    return {"verify": certificates(), "mounts": dict.fromkeys(f"all://{host}" for host in hosts)}
 
 
 def certificates() -> SSLContext:
