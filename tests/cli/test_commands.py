@@ -82,7 +82,7 @@ def test_every_command_that_prints_facts_takes_format_json() -> None:
 def test_models(run: Run, monkeypatch: pytest.MonkeyPatch, project: Path) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "k")
-    monkeypatch.setattr("fast_agent.models.check._INSTALLED", set())
+    monkeypatch.setattr("fast_agent.models.check._INSTALLED", set[str]())
     monkeypatch.setattr("fast_agent.models.check.find_spec", {"openai": 1, "pydantic_ai": 1}.get)
     (project / "fastagent.config.yaml").write_text(
         "model_aliases: {mine: openai.gpt-5}\n"

@@ -97,7 +97,7 @@ def test_a_missing_package_names_what_to_install(
         return None if name in {"openai", "anthropic", "xllamacpp"} else object()
 
     monkeypatch.setattr(check, "find_spec", found)
-    monkeypatch.setattr(check, "_INSTALLED", set())
+    monkeypatch.setattr(check, "_INSTALLED", set[str]())
     weights = tmp_path / "w.gguf"
     weights.write_bytes(b"GGUF")
     settings = Settings(local=LocalSettings(path=weights))

@@ -19,7 +19,11 @@ def proxy_of(url: str) -> str | None:
     """
     from urllib.request import getproxies, proxy_bypass
 
-    parts, proxies = urlsplit(url), getproxies()
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that are not closed
+        return None
+    proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if not proxy or parts.hostname in THIS_MACHINE or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
