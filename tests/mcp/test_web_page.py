@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from fast_agent.mcp.web_page import MAX_CARD_BYTES, fetch_card
 from fast_agent.text.web_failure import PROXY_HINT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 CERTIFICATE = Path(__file__).with_name("localhost.pem")
 """A key and its certificate for `localhost`, which no authority signed."""
@@ -71,16 +71,25 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+@contextmanager
+def running(server: Site) -> Generator[None]:
+    """Serve as long as the block lasts."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.over.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 @pytest.fixture(scope="module")
 def site() -> Iterator[str]:
     server = Site()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.over.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with running(server):
+        yield f"http://127.0.0.1:{server.server_port}"
 
 
 def test_a_card_is_fetched_also_from_where_it_moved(site: str) -> None:
@@ -197,16 +206,33 @@ def test_a_certificate_that_is_not_trusted_is_named(monkeypatch: pytest.MonkeyPa
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with running(server):
         address = f"https://localhost:{server.server_port}/ann.md"
         with pytest.raises(CardError, match="its certificate is not trusted: ") as raised:
             fetch_card(address, _allow)
         assert raised.value.hint == "set `SSL_CERT_FILE` to the file that certifies the server"
         monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
         assert fetch_card(address, _allow).text == CARD
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+
+
+@pytest.mark.parametrize("check", [None, _allow])
+@pytest.mark.parametrize(
+    ("variable", "value", "message", "hint"),
+    [
+        ("SSL_CERT_FILE", "/nowhere.pem", "`SSL_CERT_FILE` cannot be read", "set it to a file of"),
+        ("http_proxy", "foo://p:1", r"proxy `foo://p:1`: Unknown scheme", "check the proxy in"),
+    ],
+)
+def test_a_wrong_variable_is_named(
+    variable: str,
+    value: str,
+    message: str,
+    hint: str,
+    check: Callable[[str], None] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(variable, value)
+    monkeypatch.setenv("no_proxy", "")
+    with pytest.raises(CardError, match=message) as raised:
+        fetch_card("http://cards.invalid/ann.md", check)
+    assert (raised.value.hint or "").startswith(hint)

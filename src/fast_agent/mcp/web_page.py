@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.cards.card import Fetched
-from fast_agent.errors import CardError, ResourceError
+from fast_agent.errors import CardError, ConfigError, ResourceError
 from fast_agent.text.web_failure import system_reason, through_proxy, web_hint
 from fast_agent.trust.address import shown_address
 
@@ -86,7 +86,9 @@ async def fetch_page(
                 return Page(text, kind.strip().lower(), final)
     except TimeoutError as error:
         raise ResourceError(f"`{shown}` did not answer within {timeout:g} seconds") from error
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+    except ConfigError as error:  # of its certificates
+        raise ResourceError(error.message, hint=error.hint) from error
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:  # ValueError: of its proxy
         reason = system_reason(error) or str(error) or type(error).__name__
         raise ResourceError(
             f"`{shown}` cannot be fetched{through_proxy(url)}: {reason}",
