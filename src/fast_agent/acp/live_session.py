@@ -21,7 +21,7 @@ from fast_agent.acp.params import (
     refused,
 )
 from fast_agent.acp.project_approval import refusal_text
-from fast_agent.commands.command import Command, failure
+from fast_agent.commands.command import CARD_MODEL, Command, failure
 from fast_agent.commands.table import COMMANDS, is_command, run_command
 from fast_agent.errors import FastAgentError, RunError, TrustError
 from fast_agent.text.suggestion import closest, did_you_mean
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 AGENT_OPTION: Final = "agent"
 MODEL_OPTION: Final = "model"
 """The ids of the configuration options."""
-_CARD_MODEL: Final = "default"
-"""The choice that returns to the model of the card, as for `/model`."""
 _MARK: Final = "needs approval"
 
 
@@ -75,9 +73,9 @@ def session_options(app: AgentApp, current: str, waiting: Waiting) -> list[JsonV
     model = app.model_of(current)
     if model is not None:
         # A model that has no alias is among the choices as long as it is the current one.
-        names = dict.fromkeys((_CARD_MODEL, *app.model_choices(current), model))
+        names = dict.fromkeys((CARD_MODEL, *app.model_choices(current), model))
         models: list[JsonValue] = [{"value": name, "name": name} for name in names]
-        about = f"the model of `{current}`; `{_CARD_MODEL}` is that of its card"
+        about = f"the model of `{current}`; `{CARD_MODEL}` is that of its card"
         options.append(_option(MODEL_OPTION, "Model", about, "model", model, models))
     return options
 
@@ -284,7 +282,7 @@ class LiveSession:
         """
         app, agent = self._controller.app, self._controller.agent
         try:
-            await app.choose_model(agent, None if spec == _CARD_MODEL else spec)
+            await app.choose_model(agent, None if spec == CARD_MODEL else spec)
         except FastAgentError as error:
             raise refused(error, INVALID_PARAMS) from error
 

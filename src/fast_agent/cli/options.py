@@ -145,19 +145,22 @@ CONFIG_PATH = click.option(
     "--config-path", "-c", type=PATH, metavar="FILE", help="The configuration file."
 )
 
-STORE_CONFIG = "fast_agent.config_path"
-"""Where `click.Context.meta` holds the configuration file that names the database of sessions."""
+CONNECTION = "fast_agent.temporal."
+"""The prefix of what `click.Context.meta` holds of the options of the connection."""
+_STORE = "fast_agent.sessions."
+STORE_CONFIG = f"{_STORE}config_path"
+"""Where it holds the configuration file that names the database of sessions."""
 
 
-def _keep_config(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> None:
-    """Keep the file for the function that opens the store: no command uses it otherwise."""
-    del parameter
-    if value is not None:
-        ctx.meta[STORE_CONFIG] = value
+def _keep(prefix: str, ctx: click.Context, parameter: click.Parameter, value: object) -> None:
+    """Keep an option for the one function that uses it: every command would pass it on alike."""
+    if value not in {None, False}:
+        ctx.meta[f"{prefix}{str(parameter.name).removeprefix('temporal_')}"] = value
 
 
 STORE = click.option(
-    "--config-path", "-c", type=PATH, metavar="FILE", expose_value=False, callback=_keep_config,
+    "--config-path", "-c", type=PATH, metavar="FILE", expose_value=False,
+    callback=partial(_keep, _STORE),
     help="The configuration file that names the database of sessions.",
 )  # fmt: skip
 
@@ -175,17 +178,7 @@ DUMP = together(
     click.option("--dump-agent-yaml", is_flag=True, help="Write that card as YAML."),
 )
 
-CONNECTION = "fast_agent.temporal."
-"""The prefix of what `click.Context.meta` holds of the options of the connection."""
-
-
-def _keep(ctx: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Keep an option of the connection for `cli.temporal`: every command passes it on alike."""
-    if value not in {None, False}:
-        ctx.meta[f"{CONNECTION}{str(parameter.name).removeprefix('temporal_')}"] = value
-
-
-_of_connection = partial(click.option, expose_value=False, callback=_keep)
+_of_connection = partial(click.option, expose_value=False, callback=partial(_keep, CONNECTION))
 
 TEMPORAL_ADDRESS = together(
     click.option(

@@ -13,6 +13,7 @@ from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.placeholder import parse_template
 from fast_agent.commands.command import (
+    CARD_MODEL,
     Command,
     CommandResult,
     Option,
@@ -140,7 +141,7 @@ async def _model(arguments: Arguments, controller: ConversationController) -> Co
             hint="`/agents` lists its members; `/agent NAME` goes to one",
         )
     if spec is not None:
-        await controller.app.choose_model(name, None if spec == "default" else spec)
+        await controller.app.choose_model(name, None if spec == CARD_MODEL else spec)
     selection = controller.app.runtime.model_of(name)
     said = f"`{name}` uses `{short(selection.text)}` ({_CHOSEN_BY[selection.source]})"
     return CommandResult(text=said)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Content
     from fast_agent.resources.skill_client.entry import SkillCall
 
+CARD_MODEL = "default"
+"""The choice that returns to the model of the card."""
+
 _QUOTES = frozenset("'\"")
 
 

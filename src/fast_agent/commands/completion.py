@@ -15,7 +15,7 @@ import anyio
 
 from fast_agent.cards.agent_config import HISTORIES
 from fast_agent.cards.card_files import CARD_SUFFIXES
-from fast_agent.commands.command import Command, next_token, short
+from fast_agent.commands.command import CARD_MODEL, Command, next_token, short
 from fast_agent.commands.table import COMMANDS, help_topics
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import TUI, ThemeName
@@ -224,7 +224,7 @@ def _models(controller: ConversationController) -> Iterable[tuple[str, str]]:
         aliases = model_aliases(controller.program.settings.model_aliases)
     except FastAgentError:
         return ()
-    return [("default", "that of its card"), *aliases.items()]
+    return [(CARD_MODEL, "that of its card"), *aliases.items()]
 
 
 def _sessions(controller: ConversationController) -> Iterable[tuple[str, str]]:

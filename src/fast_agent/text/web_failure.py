@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from fast_agent.errors import os_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PROXY_HINT: Final = "check the proxy in `HTTPS_PROXY`, `HTTP_PROXY` or `ALL_PROXY`, and `NO_PROXY`"
 THIS_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
@@ -41,12 +44,16 @@ def through_proxy(url: str) -> str:
 
 def system_reason(error: BaseException) -> str | None:
     """Return why the system made no connection; None if an error has no such cause."""
-    found: OSError | None = None
-    cause: BaseException | None = error
+    found = [one for one in (error, *causes(error)) if isinstance(one, OSError)]
+    return os_reason(found[-1]) if found else None
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield what an error was raised from, the nearest first."""
+    cause = error.__cause__ or error.__context__
     while cause is not None:
-        found = cause if isinstance(cause, OSError) else found
+        yield cause
         cause = cause.__cause__ or cause.__context__
-    return None if found is None else os_reason(found)
 
 
 def web_hint(reason: str, url: str, otherwise: str) -> str:

@@ -13,11 +13,9 @@ from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ContextError, ModelError, os_reason
 from fast_agent.text.frozen import frozen
 from fast_agent.text.suggestion import did_you_mean
-from fast_agent.text.web_failure import THIS_MACHINE, through_proxy, web_hint
+from fast_agent.text.web_failure import THIS_MACHINE, causes, through_proxy, web_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from httpx2 import Response
     from pydantic_ai import messages as answers
 
@@ -221,7 +219,7 @@ async def refuse_page(response: Response) -> None:
 
 
 def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> Failure:
-    for cause in _causes(error):
+    for cause in causes(error):
         if isinstance(cause, lib.UnexpectedModelBehavior):  # as some SDKs pass it on
             return _unreadable(str(cause), endpoint)
     who = _who(endpoint)
@@ -246,7 +244,7 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
 def _deepest(error: BaseException) -> str:
     """Find the words nearest to what happened on the network."""
     text = str(error)
-    for cause in _causes(error):
+    for cause in causes(error):
         text = (os_reason(cause) if isinstance(cause, OSError) else _words(cause)) or text
     return text
 
@@ -254,14 +252,6 @@ def _deepest(error: BaseException) -> str:
 def _words(cause: BaseException) -> str:
     details = getattr(cause, "details", None)  # of gRPC; its own text is a dump of many lines
     return str(details() if callable(details) else cause)
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield what an error was raised from, the nearest first."""
-    cause = error.__cause__ or error.__context__
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
 
 
 def _status(error: lib.ModelAPIError) -> str:
