@@ -238,9 +238,14 @@ def test_a_call_that_is_called_off_is_answered_so(served: ServedAgents, streamed
     assert answer_in(answers[0][1])["error"]["code"] == -32800
 
 
-def health_of(server: ServedAgents, method: str = "GET") -> tuple[int, bytes]:
+def health_of(
+    server: ServedAgents, method: str = "GET", *, path: str = "/health", old: bool = False
+) -> tuple[int, bytes]:
     with closing(server.connect()) as connection:
-        connection.request(method, "/health")
+        if old:  # as load balancers ask
+            vars(connection).update(_http_vsn=10, _http_vsn_str="HTTP/1.0")
+        connection.putrequest(method, path, skip_host=old)
+        connection.endheaders()
         answer = connection.getresponse()
         return answer.status, answer.read()
 
@@ -256,6 +261,8 @@ def test_a_token_is_asked_for(tmp_path: Path) -> None:
         assert server.post(body, {"Authorization": "Bearer a-token-of-some-length"})[0] == 200
         assert server.post(body, {"Host": "evil.example"})[0] == 421
         assert health_of(server) == (200, b'{"status":"ok"}'), "load balancers send no token"
+        assert health_of(server, old=True) == (200, b'{"status":"ok"}'), "nor a Host"
+        assert health_of(server, path="/mcp", old=True)[0] == 400
         assert health_of(server, "HEAD") == (200, b"")
         assert health_of(server, "POST")[0] == 405
 

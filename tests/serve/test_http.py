@@ -6,7 +6,7 @@ import json
 import signal
 import socket
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,7 +20,7 @@ from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.serve.http import open_socket, read_token, serve_http
 from fast_agent.serve.http_access import HttpSettings
-from fast_agent.serve.http_sessions import HttpSessions
+from fast_agent.serve.http_sessions import MAX_SESSIONS, HttpSessions
 from fast_agent.serve.resource_server import ResourceServer
 
 if TYPE_CHECKING:
@@ -202,6 +202,38 @@ def test_small_answers_are_sent_at_once(served: Served) -> None:
         times.append(time.perf_counter() - begun)
     connection.close()
     assert min(times) < 0.03  # one that is quick is enough: not one would be
+
+
+@pytest.mark.spec("TR-N2.1a")
+@pytest.mark.parametrize(
+    ("trusted", "sent", "status"),
+    [
+        ("127.0.0.1", "10.0.0.1, 10.0.0.9", 200),
+        ("127.0.0.0/8", "10.0.0.9, 127.0.0.2", 200),
+        ("127.0.0.1", "10.0.0.9, 10.0.0.1", 404),  # it says itself that it is another one
+        ("127.0.0.2", "10.0.0.9", 404),
+    ],
+)
+def test_a_trusted_proxy_says_which_client_asks(
+    tmp_path: Path, trusted: str, sent: str, status: int
+) -> None:
+    with Served(tmp_path, "--trusted-proxy", trusted) as server:
+        with closing(server.connect()) as connection:
+
+            def send(method: str, client: str, headers: dict[str, str], **params: Any) -> Any:
+                message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                headers = {**ACCEPT, **headers, "X-Forwarded-For": client}
+                connection.request("POST", "/mcp", json.dumps(message), headers)
+                answer = connection.getresponse()
+                answer.read()
+                return answer
+
+            opened = send("initialize", "10.0.0.1", {}, **HELLO)
+            session = {"Mcp-Session-Id": opened.getheader("Mcp-Session-Id")}
+            for _ in range(MAX_SESSIONS):
+                send("initialize", sent, {}, **HELLO)
+            assert send("ping", "10.0.0.1", session).status == status
+        assert server.stop() == (0, "")
 
 
 @pytest.mark.anyio

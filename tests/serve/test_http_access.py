@@ -196,3 +196,10 @@ def test_what_is_not_a_host_name_is_said_before_anything_listens(wrong: str) -> 
 def test_what_is_not_an_origin_is_said_before_anything_listens(wrong: str) -> None:
     with pytest.raises(ConfigError, match="`--allow-origin"):
         HttpSettings(allow_origins=(PAGE, wrong)).check()
+
+
+@pytest.mark.parametrize("wrong", ["", "*", "proxy.example", "10.0.0.1:80", "10.0.0.1/8", "10.0.0"])
+def test_what_is_not_an_address_is_said_before_anything_listens(wrong: str) -> None:
+    right = ("127.0.0.1", "10.0.0.0/8", "::1", "fd00::/8")
+    with pytest.raises(ConfigError, match="`--trusted-proxy"):
+        HttpSettings(trusted_proxies=(*right, wrong)).check()

@@ -99,6 +99,13 @@ SERVE = (
         "ORIGIN",
         many=True,
     ),
+    Option(
+        "--trusted-proxy",
+        "Take the client's address from X-Forwarded-For of this proxy or network; may be repeated "
+        "(http).",
+        "ADDRESS",
+        many=True,
+    ),
 )
 
 

@@ -187,7 +187,8 @@ async def serve_http(
         http=HttpProtocol,
         log_level="warning",
         access_log=False,
-        proxy_headers=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         ws="none",
         lifespan="on",  # "auto" would ignore an application that fails while it serves
         server_header=False,

@@ -53,6 +53,8 @@ class HttpSettings(NamedTuple):
         allow_hosts: Further names accepted in `Host`, in addition to the server's own, with a port
             or for any port.
         allow_origins: Origins of web pages that may call, such as `https://app.example.com`.
+        trusted_proxies: Addresses or networks of the proxies in front of this server, whose
+            `X-Forwarded-For` says which client a request is from.
     """
 
     host: str = "127.0.0.1"
@@ -60,6 +62,7 @@ class HttpSettings(NamedTuple):
     token: str | None = None
     allow_hosts: tuple[str, ...] = ()
     allow_origins: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
 
     @property
     def loopback(self) -> bool:
@@ -75,10 +78,11 @@ class HttpSettings(NamedTuple):
         """Check the names that are accepted, before anything listens.
 
         Raises:
-            ConfigError: One of them is not a host name, or not an origin.
+            ConfigError: One of them is not a host name, not an origin, or not an address.
         """
         check_hosts(self.allow_hosts)
         check_origins(self.allow_origins)
+        check_proxies(self.trusted_proxies)
 
 
 class Refusal(NamedTuple):
@@ -121,6 +125,7 @@ class AccessPolicy:
         self._token = None if settings.token is None else b"bearer " + settings.token.encode()
         self._loopback = settings.loopback
         self._port = str(port)
+        self._own_host = f"localhost:{port}".encode()
         self._names = {"localhost", _bare(settings.host), *_machine_names()}
         if self._loopback:
             self._names = {"localhost", "127.0.0.1", "[::1]", _bare(settings.host)}
@@ -138,12 +143,14 @@ class AccessPolicy:
             method: The HTTP method.
             given: The headers by their names, in lower case.
             headers: The headers as they came.
-            path: What is requested. `HEALTH_PATH` takes no token: load balancers send none.
+            path: What is requested. `HEALTH_PATH` takes no token, and HTTP/1.0 without a `Host`:
+                load balancers may send neither.
         """
         if len(given) < len(headers) and (twice := _given_twice(headers)):
             return Checked(Refusal(400, f"the request has more than one `{twice}` header"))
-        refusal = self._check_host(given.get(b"host"))
-        if refusal is not None:
+        host = given.get(b"host", self._own_host if path == HEALTH_PATH else None)
+        refusal = self._check_host(host)
+        if host is None or refusal is not None:
             return Checked(refusal)
         origin = given.get(b"origin")
         if origin is None and self._token is None:
@@ -152,7 +159,7 @@ class AccessPolicy:
         if origin is not None:
             if origin.decode("latin-1").lower() in self._origins:
                 shared = _sharing(origin)
-            elif not self._is_own_origin(origin, given[b"host"]):
+            elif not self._is_own_origin(origin, host):
                 return Checked(_unknown_origin(origin))
             if shared and method == "OPTIONS" and b"access-control-request-method" in given:
                 return Checked(_preflight(given), shared)
@@ -237,6 +244,22 @@ def check_origins(given: Iterable[str]) -> None:
                 f"`--allow-origin {one}` is not an origin",
                 hint="pass scheme and host of the page, such as `https://app.example.com`",
             )
+
+
+def check_proxies(given: Iterable[str]) -> None:
+    """Check the values of `--trusted-proxy`.
+
+    Raises:
+        ConfigError: One of them is neither an address nor a network.
+    """
+    for one in given:
+        try:
+            ipaddress.ip_network(one)
+        except ValueError as error:
+            raise ConfigError(
+                f"`--trusted-proxy {one}` is not an address: {error}",
+                hint="pass an address or a network, such as `127.0.0.1` or `10.0.0.0/8`",
+            ) from None
 
 
 def _given_twice(headers: Headers) -> str | None:

@@ -401,6 +401,7 @@ def _serve_over_http(values: Mapping[str, object]) -> None:
         token=None if token_file is None else read_token(token_file),
         allow_hosts=cast("tuple[str, ...]", values["allow_host"]),
         allow_origins=cast("tuple[str, ...]", values["allow_origin"]),
+        trusted_proxies=cast("tuple[str, ...]", values["trusted_proxy"]),
     )
     settings.check()
     raise_descriptor_limit()

@@ -39,6 +39,7 @@ class ServeCommand(DumpOptions):
     token_file: str | None
     allow_host: tuple[str, ...]
     allow_origin: tuple[str, ...]
+    trusted_proxy: tuple[str, ...]
     scope: InstanceScope
     watch: bool
     reload: bool
@@ -129,6 +130,7 @@ class ServeCommand(DumpOptions):
             ("--token-file", self.token_file),
             ("--allow-host", self.allow_host),
             ("--allow-origin", self.allow_origin),
+            ("--trusted-proxy", self.trusted_proxy),
         ):
             if self.transport == "stdio" and value:
                 raise click.UsageError(f"{option} is for --transport http")
@@ -143,6 +145,7 @@ class ServeCommand(DumpOptions):
             token=None if self.token_file is None else read_token(self.token_file),
             allow_hosts=self.allow_host,
             allow_origins=self.allow_origin,
+            trusted_proxies=self.trusted_proxy,
         )
         settings.check()
         return settings
@@ -210,6 +213,13 @@ def _say(form: str, address: str) -> None:
     multiple=True,
     metavar="ORIGIN",
     help="Allow web pages of this origin; may be repeated (http).",
+)
+@click.option(
+    "--trusted-proxy",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Take the client's address from X-Forwarded-For of this proxy or network; may be repeated "
+    "(http).",
 )
 @click.option(
     "--instance-scope",
