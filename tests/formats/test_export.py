@@ -8,11 +8,11 @@ import re
 import tomllib
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fast_agent.cards.agent_config import AgentConfig, RequestParams
+from fast_agent.cards.agent_config import AgentConfig, McpConnect, RequestParams
 from fast_agent.cards.card import Card
 from fast_agent.cards.document import read_markdown
 from fast_agent.cards.load import load_cards
@@ -20,8 +20,12 @@ from fast_agent.cards.placeholder import parse_template
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.formats.assembly import ImportTarget, assemble
 from fast_agent.formats.export import Target, export_cards, write_toml
+from fast_agent.formats.exported_servers import SERVERS_FIELD, SERVERS_FILE, tool_name
 from fast_agent.formats.reading import read_foreign
+from fast_agent.mcp.server import derived_name
 from fast_agent.models.spec import parse_model_spec
+from fast_agent.text.environment import VariableNames
+from fast_agent.text.json_value import as_object
 from fast_agent.text.source import Source
 from fast_agent.text.yaml_document import parse_yaml
 
@@ -88,6 +92,9 @@ def some_text(dice: random.Random) -> str:
 
 def some_card(dice: random.Random, name: str, target: Target, helpers: list[str]) -> AgentConfig:
     has_server = dice.random() < 0.5
+    own = some_servers(dice, target)
+    filtered = ["docs"] * has_server + [one.name or derived_name(one.target) for one in own]
+    tools = {name: ("search", "get") for name in filtered if dice.random() < 0.5}
     return AgentConfig(
         name=name,
         instruction=some_text(dice),
@@ -99,7 +106,8 @@ def some_card(dice: random.Random, name: str, target: Target, helpers: list[str]
         human_input=dice.random() < 0.5,
         agents=tuple(dice.sample(helpers, dice.randint(0, min(2, len(helpers))))),
         servers=("docs",) if has_server else (),
-        tools={"docs": ("search",)} if has_server and dice.random() < 0.5 else None,
+        mcp_connect=own,
+        tools=tools or None,
         tool_only=dice.random() < 0.3,
         confirm=dice.choice(((), ("execute",), ("write_file", "edit_file"))),
         request_params=RequestParams(
@@ -108,6 +116,17 @@ def some_card(dice: random.Random, name: str, target: Target, helpers: list[str]
             top_p=dice.choice((None, 0.5)),
         ),
     )
+
+
+def some_servers(dice: random.Random, target: Target) -> tuple[McpConnect, ...]:
+    """Choose servers of a card's own, where the tool can describe them."""
+    servers = (
+        McpConnect(target="uvx mcp-server-time --local-timezone 'New York'", name="clock"),
+        McpConnect(target="uvx mcp-server-time", env={"TZ": "UTC", "LANG": "C"}),
+        McpConnect(target="https://example.com/mcp", name="site", headers={"X-Team": "blue"}),
+        McpConnect(target="https://example.com/mcp"),
+    )
+    return tuple(dice.sample(servers, dice.randint(0, 2))) if target in SERVERS_FIELD else ()
 
 
 def differences(config: AgentConfig, back: AgentConfig, lost: set[str], target: Target) -> set[str]:
@@ -123,6 +142,13 @@ def differences(config: AgentConfig, back: AgentConfig, lost: set[str], target: 
     if target != "codex":  # a sandbox that writes has the shell too
         names += ("shell", "files")
     found |= {name for name in names if getattr(back, name) != getattr(config, name)}
+    connected = {(one.target, one.name or derived_name(one.target)) for one in config.mcp_connect}
+    if {(one.target, one.name) for one in back.mcp_connect} != connected:
+        found.add("mcp_connect")
+    for name in ("env", "headers"):
+        given = [getattr(one, name) for one in config.mcp_connect]
+        if [getattr(one, name) for one in back.mcp_connect] != given:
+            found.add("mcp_connect")
     if models_of(config) != models_of(back):
         found.add("model")
     for name in ("max_iterations", "temperature", "top_p"):
@@ -200,6 +226,183 @@ def test_what_does_not_fit_is_reported_with_its_place(tmp_path: Path) -> None:
         ("{{currentDate}}", 10),
         ("chain", 1),
     }
+
+
+_CONNECTED = """---
+type: agent
+name: a
+description: Tells the time.
+mcp_connect:
+  - target: uvx mcp-server-time
+    env: {TZ: '${ZONE}', LANG: '${LANG}'}
+  - target: https://example.com/${PART}
+    name: web.2
+    headers: {Authorization: 'Bearer ${TOKEN}', X-Team: '${TEAM}', X-All: 'all ${TEAM}'}
+tools:
+  mcp-server-time: ['get_*', convert_time]
+---
+Tell it.
+"""
+_CLOCK = {"command": "uvx", "args": ["mcp-server-time"]}
+_ENV = {"env": {"TZ": "${ZONE}", "LANG": "${LANG}"}}
+_HEADERS = {
+    "Authorization": "Bearer ${TOKEN}",
+    "X-Team": "${TEAM}",
+    "X-All": "all ${TEAM}",
+}
+_WEB = {"type": "http", "url": "https://example.com/${PART}", "headers": _HEADERS}
+_KEPT = "nothing replaces {} of `{}` there; it stays as text"
+_UNNAMED = "`get_*` of `mcp-server-time` cannot be named there"
+
+
+@pytest.mark.parametrize(
+    ("target", "values", "messages"),
+    [
+        # What each tool accepts was tried with the tool itself, but for docker-agent, which has a
+        # schema.
+        (
+            "claude",
+            {
+                "tools": ["mcp__mcp-server-time__convert_time", "mcp__web_2"],
+                "mcpServers": [{"mcp-server-time": {**_CLOCK, **_ENV}}, {"web.2": _WEB}],
+            },
+            [
+                _KEPT.format("`${ZONE}`, `${LANG}`", "mcp-server-time"),
+                _KEPT.format("`${PART}`, `${TOKEN}`, `${TEAM}`", "web.2"),
+                _UNNAMED,
+            ],
+        ),
+        (
+            "copilot",
+            {
+                "tools": ["mcp-server-time/convert_time", "web.2/*"],
+                "mcp-servers": {
+                    "mcp-server-time": {"type": "local", **_CLOCK, **_ENV, "tools": ["*"]},
+                    "web.2": {**_WEB, "tools": ["*"]},
+                },
+            },
+            [_UNNAMED],
+        ),
+        (
+            "gemini",
+            {
+                "tools": ["mcp_mcp-server-time_convert_time", "mcp_web.2_*"],
+                "mcp_servers": {"mcp-server-time": {**_CLOCK, **_ENV}, "web.2": _WEB},
+            },
+            [_KEPT.format("`${PART}`", "web.2"), _UNNAMED],
+        ),
+        (
+            "codex",
+            {
+                "mcp_servers": {
+                    "mcp-server-time": {
+                        **_CLOCK,
+                        "env_vars": ["LANG"],
+                        "env": {"TZ": "${ZONE}"},
+                        "enabled_tools": ["convert_time"],
+                    },
+                    "web-2": {
+                        "url": "https://example.com/${PART}",
+                        "bearer_token_env_var": "TOKEN",
+                        "env_http_headers": {"X-Team": "TEAM"},
+                        "http_headers": {"X-All": "all ${TEAM}"},
+                    },
+                }
+            },
+            [
+                _KEPT.format("`${ZONE}`", "mcp-server-time"),
+                _UNNAMED,
+                _KEPT.format("`${PART}`, `${TEAM}`", "web.2"),
+            ],
+        ),
+        (
+            "docker-agent",
+            {
+                "toolsets": [
+                    {
+                        "type": "mcp",
+                        "name": "mcp-server-time",
+                        **_CLOCK,
+                        "env": {"TZ": "${env.ZONE}", "LANG": "${env.LANG}"},
+                        "tools": ["convert_time"],
+                    },
+                    {
+                        "type": "mcp",
+                        "name": "web.2",
+                        "remote": {
+                            "url": "https://example.com/${PART}",
+                            "headers": {
+                                name: value.replace("${", "${env.")
+                                for name, value in _HEADERS.items()
+                            },
+                        },
+                    },
+                ]
+            },
+            [_UNNAMED, _KEPT.format("`${PART}`", "web.2")],
+        ),
+    ],
+)
+def test_servers_are_described_as_the_tool_reads_them(
+    tmp_path: Path, target: Target, values: dict[str, Any], messages: list[str]
+) -> None:
+    (tmp_path / "a.md").write_text(_CONNECTED)
+    names = VariableNames(dict.fromkeys(("ZONE", "LANG", "PART", "TOKEN", "TEAM"), "secret"))
+    load = load_cards([tmp_path / "a.md"], environ=names)
+    assert load.diagnostics == ()
+    files, found = export_cards(load.cards, target)
+    (text,) = files.values()
+    read: Any
+    if target == "codex":
+        read = tomllib.loads(text)
+    elif target == "docker-agent":
+        read = as_object(as_object(as_object(parse_yaml(text).value)["agents"])["a"])
+    else:
+        read = as_object(parse_yaml(text.split("---\n")[1]).value)
+    assert {name: read[name] for name in values} == values
+    assert [one.message for one in found] == messages
+    assert "secret" not in text
+
+
+@pytest.mark.parametrize(
+    ("target", "server", "pattern", "name"),
+    [
+        ("claude", "docs", "*", "mcp__docs"),
+        ("claude", "my docs.2", "get it", "mcp__my_docs_2__get_it"),
+        ("claude", "docs", "get_?", None),
+        ("copilot", "my.docs", "*", "my.docs/*"),
+        ("copilot", "docs", "[gs]et", None),
+        ("gemini", "docs", "*", "mcp_docs_*"),
+        ("gemini", "my_docs", "*", None),
+        ("gemini", "my_docs", "get", "mcp_my_docs_get"),
+        ("gemini", "docs", "get it", None),
+        ("gemini", "docs", "get_*", None),
+        ("opencode", "my.docs", "get_*", "my_docs_get_*"),
+        ("opencode", "docs", "[gs]et", None),
+    ],
+)
+def test_names_of_tools_of_servers(
+    target: Target, server: str, pattern: str, name: str | None
+) -> None:
+    assert tool_name(target, server, pattern) == name
+
+
+def test_servers_of_the_configuration_are_to_be_defined_there_too(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(
+        "---\nname: a\nservers: [docs, my_news]\ntools: {my_news: [get]}\n---\nRead.\n"
+    )
+    cards = load_cards([tmp_path / "a.md"]).cards
+    found = {
+        target: [(one.code, one.message) for one in export_cards(cards, target)[1]]
+        for target in _MODELS
+    }
+    lost = [("FA831", "`servers` has no counterpart there")]
+    lost.append(("FA831", "`tools` has no counterpart there"))
+    for target in ("codex", "docker-agent", "crewai"):
+        assert found[target] == lost
+    for target, file in SERVERS_FILE.items():
+        text = f"define `docs`, `my_news` in `{file}`, where that tool searches for servers"
+        assert found[target] == [("FA832", text)]
 
 
 @pytest.mark.spec("FMT-18")

@@ -234,6 +234,62 @@ def test_two_agents_of_one_name(tmp_path: Path) -> None:
     assert any("is called `One-2`" in one.message for one in plan.diagnostics())
 
 
+@pytest.mark.spec("FMT-10")
+@pytest.mark.parametrize(
+    ("place", "text", "connect"),
+    [
+        (
+            ".codex/agents/one.toml",
+            (
+                'name = "one"\ndescription = "d"\ndeveloper_instructions = "x"\n'
+                '[mcp_servers.docs]\ncommand = "docs"\nenv_vars = ["KEY"]\n'
+                'enabled_tools = ["get"]\n'
+            ),
+            {"target": "docs", "name": "docs", "env": {"KEY": "${KEY:}"}},
+        ),
+        (
+            ".codex/agents/one.toml",
+            (
+                'name = "one"\ndescription = "d"\ndeveloper_instructions = "x"\n'
+                '[mcp_servers.docs]\nurl = "https://a.example"\nbearer_token_env_var = "KEY"\n'
+                'enabled_tools = ["get"]\n[mcp_servers.docs.env_http_headers]\nX-Team = "TEAM"\n'
+            ),
+            {
+                "target": "https://a.example",
+                "name": "docs",
+                "headers": {"Authorization": "Bearer ${KEY:}", "X-Team": "${TEAM:}"},
+            },
+        ),
+        (
+            ".gemini/agents/one.md",
+            (
+                "---\nname: one\ndescription: d\nmcp_servers:\n  docs:\n"
+                "    http_url: https://a.example\n    include_tools: [get]\n---\nx\n"
+            ),
+            {"target": "https://a.example", "name": "docs"},
+        ),
+        (
+            "agent.yaml",
+            (
+                "agents:\n  one:\n    description: d\n    instruction: x\n    model: openai/gpt-5\n"
+                "    toolsets:\n      - type: mcp\n        name: docs\n        tools: [get]\n"
+                "        remote:\n          url: https://a.example\n"
+                "          headers: {X-Key: '${env.KEY}'}\n"
+            ),
+            {"target": "https://a.example", "name": "docs", "headers": {"X-Key": "${KEY:}"}},
+        ),
+    ],
+)
+def test_servers_of_an_agent_stay_its_own(
+    tmp_path: Path, place: str, text: str, connect: dict[str, object]
+) -> None:
+    plan = agent(tmp_path, text, place)
+    assert codes(plan) & {"FA831", "FA833"} == set()
+    (card,) = plan.cards
+    assert card.draft.values["mcp_connect"] == [connect]
+    assert card.draft.values["tools"] == {"docs": ["get"]}
+
+
 @pytest.mark.spec("FMT-10", "FMT-11")
 def test_servers_go_into_the_configuration(tmp_path: Path) -> None:
     project = tmp_path / "project"

@@ -99,6 +99,7 @@ def test_models(name: str, effort: str | None, spec: str | None) -> None:
     [
         ("${TOKEN}", "${TOKEN:}"),
         ("Bearer ${env:TOKEN}", "Bearer ${TOKEN:}"),
+        ("Bearer ${env.TOKEN}", "Bearer ${TOKEN:}"),
         ("${A:-b}", "${A:b}"),
         ("{env:KEY}", "${KEY:}"),
         ("${input:api-key}", "${API_KEY:}"),

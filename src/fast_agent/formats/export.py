@@ -5,30 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.cards.agent_config import NO_PARAMS
 from fast_agent.cards.fields import FIELDS_OF
 from fast_agent.cards.placeholder import Placeholder, parse_template
-from fast_agent.config.server import is_url, split_command
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
-from fast_agent.errors import ConfigError, ModelError
+from fast_agent.errors import ModelError
+from fast_agent.formats.exported_servers import (
+    SERVERS_FIELD,
+    SERVERS_FILE,
+    Target,
+    export_server,
+    tool_name,
+)
 from fast_agent.formats.readers.crewai import TEMPLATES, crew_parts
+from fast_agent.mcp.server import derived_name
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.yaml_writer import write_yaml
 
 if TYPE_CHECKING:
-    from fast_agent.cards.agent_config import AgentConfig, McpConnect
+    from fast_agent.cards.agent_config import AgentConfig
     from fast_agent.cards.card import Card
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.formats.tools import Ability
     from fast_agent.models.spec import ModelSpec
     from fast_agent.text.json_value import JsonValue
-
-Target: TypeAlias = Literal[
-    "claude", "copilot", "opencode", "gemini", "codex", "docker-agent", "crewai"
-]
 
 DIRECTORIES: Final[Mapping[Target, str]] = {
     "claude": ".claude/agents",
@@ -296,9 +299,11 @@ class _Export:
             if ability in {"fetch", "ask"}:
                 name = "fetch" if ability == "fetch" else "human_input"
                 self._lost(name, f"`{name}` has no counterpart in a Codex role")
-        servers = self._connected("mcp_servers")
+        servers = self._own_servers()
         if servers:
-            self._values["mcp_servers"] = servers
+            self._values["mcp_servers"] = {
+                _NOT_SLUG.sub("-", name): settings for name, settings in servers.items()
+            }
 
     def _toolsets(self) -> None:
         toolsets: list[JsonValue] = []
@@ -308,18 +313,11 @@ class _Export:
             reading = ["read_file", "list_directory", "search_files_content"]
             toolsets.append({"type": "filesystem", "tools": reading})
         toolsets += [{"type": _TOOLSETS[one]} for one in self._abilities if one in _TOOLSETS]
-        for name, settings in self._connected("toolsets").items():
-            if isinstance(settings, Mapping):
-                remote: dict[str, JsonValue] = {"url": settings.get("url")}
-                if "headers" in settings:
-                    remote["headers"] = settings["headers"]
-                entry: dict[str, JsonValue] = {"type": "mcp", "name": name}
-                entry |= {"remote": remote} if "url" in settings else dict(settings)
-                patterns = self._config.tools or {}
-                if name in patterns:
-                    entry["tools"] = [*patterns[name]]
-                    self._done.add("tools")
-                toolsets.append(entry)
+        toolsets += [
+            {"type": "mcp", "name": name, **settings}
+            for name, settings in self._own_servers().items()
+            if settings.get("tools") != []  # which would be all of them
+        ]
         if toolsets:
             self._values["toolsets"] = toolsets
         if self._config.agents:
@@ -329,12 +327,24 @@ class _Export:
     def _named_tools(self, target: Target) -> None:
         config = self._config
         names = [name for one in self._abilities for name in _TOOLS[target][one]]
-        own = self._connected("mcpServers") if target != "opencode" else {}
+        own = self._own_servers()
         patterns = config.tools or {}
-        for server in (*(config.servers or ()), *own):
-            wanted = patterns.get(server)
-            names += [_server_tool(target, server, one) for one in wanted or ("*",)]
+        for server in (*config.servers, *own):
+            for pattern in patterns.get(server, ("*",)):
+                name = tool_name(target, server, pattern)
+                if name is None:
+                    field, keys = ("tools", (server,)) if server in patterns else ("servers", ())
+                    self._lost(field, f"`{pattern}` of `{server}` cannot be named there", *keys)
+                else:
+                    names.append(name)
             self._done |= {"tools", "servers"}
+        if config.servers:
+            self._note(
+                rules.ADAPTED_FIELD,
+                "servers",
+                f"define {_listed(config.servers)} in `{SERVERS_FILE[target]}`, where that tool"
+                " searches for servers",
+            )
         agents = config.agents or ()
         if agents:
             self._agents(target, agents, names)
@@ -345,8 +355,11 @@ class _Export:
         else:
             self._values["tools"] = [*dict.fromkeys(names)]
         if own:
-            key = {"copilot": "mcp-servers", "gemini": "mcp_servers"}.get(target, "mcpServers")
-            self._values[key] = own
+            self._values[SERVERS_FIELD[target]] = (
+                [{name: settings} for name, settings in own.items()]
+                if target == "claude"
+                else {**own}
+            )
         self._confirm()
 
     def _agents(self, target: Target, agents: Sequence[str], names: list[str]) -> None:
@@ -376,17 +389,29 @@ class _Export:
         if not wanted - asked.keys():
             self._done.add("confirm")
 
-    def _connected(self, _key: str) -> dict[str, JsonValue]:
-        found: dict[str, JsonValue] = {}
-        kept = True
-        for number, one in enumerate(self._config.mcp_connect or (), 1):
-            settings = _settings(one)
-            if settings is None:
-                kept = False
+    def _own_servers(self) -> dict[str, dict[str, JsonValue]]:
+        """Describe the servers of `mcp_connect` by their names; report what is not the same."""
+        found: dict[str, dict[str, JsonValue]] = {}
+        if self._target not in SERVERS_FIELD:
+            return found
+        patterns = self._config.tools or {}
+        for one in self._config.mcp_connect:
+            name = one.name or derived_name(one.target)
+            made = export_server(self._target, one, patterns.get(name))
+            if made is None:
+                self._lost("mcp_connect", f"the server `{name}` has no command")
                 continue
-            found[(None if isinstance(one, str) else one.name) or f"server-{number}"] = settings
-        if kept and (found or not self._config.mcp_connect):
-            self._done.add("mcp_connect")
+            found[name] = made.settings
+            if made.kept:
+                variables = _listed(made.kept)
+                message = f"nothing replaces {variables} of `{name}` there; it stays as text"
+                self._note(rules.LOST_FIELD, "mcp_connect", message, hint="write its value")
+            for pattern in made.unnamed:
+                message = f"`{pattern}` of `{name}` cannot be named there"
+                self._lost("tools", message, name)
+        self._done.add("mcp_connect")
+        if patterns.keys() <= found.keys():
+            self._done.add("tools")
         return found
 
     def _report(self) -> None:
@@ -409,8 +434,8 @@ class _Export:
         project = "" if self._target in _ONE_FILE else _PROJECT
         kept = [one for one in dict.fromkeys(map(str, template.placeholders)) if one != project]
         if kept:
-            listed = ", ".join(f"`{one}`" for one in kept)
-            self._lost("instruction", f"nothing replaces {listed} there; it stays as text")
+            message = f"nothing replaces {_listed(kept)} there; it stays as text"
+            self._note(rules.LOST_FIELD, "instruction", message, hint="write its value")
         parts = [
             "" if isinstance(one, Placeholder) and str(one) == project else str(one)
             for one in template.segments
@@ -440,11 +465,15 @@ class _Export:
     def _lost(self, name: str, message: str, *keys: str) -> None:
         self._note(rules.LOST_FIELD, name, message, *keys)
 
-    def _note(self, rule: Rule, name: str, message: str, *keys: str) -> None:
+    def _note(
+        self,
+        rule: Rule,
+        name: str,
+        message: str,
+        *keys: str,
+        hint: str = "it is left out of the agent",
+    ) -> None:
         span = self._card.span_of(name, *keys, key=True)
-        hint = "it is left out of the agent"
-        if name == "instruction":
-            hint = "write its value"
         line = None if span is None else self._card.source_line(span.start.line)
         self._out.diagnostics.append(
             Diagnostic(
@@ -476,34 +505,8 @@ def _crew_agent(name: str, body: str, values: Mapping[str, JsonValue]) -> dict[s
     return agent
 
 
-def _server_tool(target: Target, server: str, pattern: str) -> str:
-    if target == "claude":
-        return f"mcp__{server}" if pattern == "*" else f"mcp__{server}__{pattern}"
-    if target == "copilot":
-        return f"{server}/{pattern}"
-    if target == "gemini":
-        return f"mcp_{server}_{pattern}"
-    return f"{server}_{pattern}"
-
-
-def _settings(one: str | McpConnect) -> dict[str, JsonValue] | None:
-    """Describe a server of `mcp_connect` as other tools do; None if its line is not a command."""
-    target = one if isinstance(one, str) else one.target
-    headers = None if isinstance(one, str) else one.headers
-    env = None if isinstance(one, str) else one.env
-    if is_url(target):
-        settings: dict[str, JsonValue] = {"url": target}
-        if headers:
-            settings["headers"] = dict(headers)
-        return settings
-    try:
-        program, arguments = split_command(target, "`target`")
-    except ConfigError:
-        return None
-    settings = {"command": program, "args": [*arguments]}
-    if env:
-        settings["env"] = dict(env)
-    return settings
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f"`{one}`" for one in words)
 
 
 def _slug(name: str) -> str:

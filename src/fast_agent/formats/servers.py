@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _VARIABLE = re.compile(
     r"\$\{input:([^{}]+)\}"
-    r"|\$\{(?:env:)?([A-Za-z_]\w*)(?::-?([^{}]*))?\}"
+    r"|\$\{(?:env[:.])?([A-Za-z_]\w*)(?::-?([^{}]*))?\}"
     r"|\{env:([A-Za-z_]\w*)\}"
     r"|\$\{\{\s*(?:secrets|env)\.([A-Za-z_]\w*)\s*\}\}"
 )
@@ -35,8 +35,11 @@ _KNOWN: Final[Mapping[str, tuple[str, str | None]]] = {
     "autoApprove": ("it spares questions", "leave the tools out of `confirm`"),
     "oauth": ("a login", "run `fast-agent auth`, or send a token in `headers`"),
     "authProviderType": ("a login", "send a token in `headers`"),
-    "excludeTools": ("it denies tools", "write `tools: {SERVER: [...]}` with those allowed"),
-    "disabled_tools": ("it denies tools", "write `tools: {SERVER: [...]}` with those allowed"),
+    "auth": ("a login", "run `fast-agent auth`, or send a token in `headers`"),
+    **dict.fromkeys(
+        ("excludeTools", "exclude_tools", "disabled_tools"),
+        ("it denies tools", "write `tools: {SERVER: [...]}` with those allowed"),
+    ),
     "description": ("text about it", "keep it as a comment"),
     "version": ("a version", "name it in the command"),
     "gallery": ("where the editor found it", None),
@@ -111,7 +114,7 @@ def read_server(name: str, fields: Fields) -> Server | None:
         remote.close("a remote MCP server")
     if "sse" in kinds and "url" in server.settings:
         server.settings["transport"] = "sse"
-    for name_of_tools in ("tools", "includeTools", "enabled_tools"):
+    for name_of_tools in ("tools", "includeTools", "include_tools", "enabled_tools"):
         tools = fields.words(name_of_tools) if fields.has(name_of_tools) else None
         if tools is not None and "*" not in tools:
             server.tools = tools
@@ -143,10 +146,9 @@ def _read_command(server: Server, fields: Fields) -> None:
         server.settings["args"] = [variables(str(word)) for word in arguments]
     elif arguments is not None:
         fields.words("args")
-    for name in ("env", "environment"):
-        texts = _texts(fields, name)
-        if texts:
-            server.settings["env"] = texts
+    env = _environment(fields)
+    if env:
+        server.settings["env"] = env
     cwd = fields.text("cwd") if fields.has("cwd") else None
     if cwd is None and fields.has("working_dir"):
         cwd = fields.text("working_dir")
@@ -154,8 +156,14 @@ def _read_command(server: Server, fields: Fields) -> None:
         server.settings["cwd"] = variables(cwd)
 
 
+def _environment(fields: Fields) -> dict[str, JsonValue]:
+    env = {**_texts(fields, "env"), **_texts(fields, "environment")}
+    passed = fields.words("env_vars") if fields.has("env_vars") else None
+    return {**env, **{name: f"${{{_NAME.sub('_', name)}:}}" for name in passed or ()}}
+
+
 def _read_address(server: Server, fields: Fields) -> None:
-    for name in ("httpUrl", "url", "serverUrl"):
+    for name in ("httpUrl", "http_url", "url", "serverUrl"):
         url = fields.text(name)
         if url is not None and "url" not in server.settings:
             server.settings["url"] = variables(url)
