@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,17 @@ PROGRAM = Path(sys.executable).with_name("fast-agent")
 def configurations() -> list[Any]:
     found: list[Any] = []
     for language, text in re.findall(
-        r"^```(json|yaml)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+        r"^```(json|yaml|toml)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
     ):
-        settings = json.loads(text) if language == "json" else yaml.safe_load(text)
-        ((_, servers),) = settings.items()
+        read = {"json": json.loads, "yaml": yaml.safe_load, "toml": tomllib.loads}[language]
+        ((_, servers),) = read(text).items()
         found += servers.values()
     return found
+
+
+def command_of(settings: Any) -> list[str]:
+    command: Any = settings.get("command", settings.get("cmd"))
+    return [*command] if isinstance(command, list) else [command, *settings["args"]]
 
 
 STARTED = [one for one in configurations() if "command" in one or "cmd" in one]
@@ -36,8 +42,9 @@ def test_a_host_gets_an_answer(settings: Any, tmp_path: Path) -> None:
     (tmp_path / "skills/one/SKILL.md").write_text("---\nname: one\ndescription: One.\n---\nDo.\n")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/a.md").write_text("# A\n")
-    assert settings.get("command", settings.get("cmd")) == "fast-agent"
-    arguments = [one.replace("${workspaceFolder}", str(tmp_path)) for one in settings["args"]]
+    program, *arguments = command_of(settings)
+    assert program == "fast-agent"
+    arguments = [one.replace("${workspaceFolder}", str(tmp_path)) for one in arguments]
     hello = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
@@ -62,7 +69,7 @@ def test_a_host_gets_an_answer(settings: Any, tmp_path: Path) -> None:
 
 
 def test_the_page_names_every_host_and_the_address() -> None:
-    assert len(STARTED) == 5
+    assert len(STARTED) == 9
     (http,) = [one for one in configurations() if "url" in one]
     assert http["url"] == "http://127.0.0.1:8000/mcp"
 
