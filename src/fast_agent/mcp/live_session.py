@@ -82,6 +82,11 @@ CLOSE_SECONDS = 8.0
 _LISTEN_AGAIN_SECONDS = 1.0
 _LISTEN_AGAIN_MOST = 30.0
 _PING_SECONDS = 10.0
+_NEEDS_TOKEN = frozenset({401, 403})
+_OLDER_STATUSES = frozenset({400, 404, 405})
+"""How servers that speak only the transport of events answer the first message of the newer one."""
+_OLDER_SECONDS = 10.0
+"""Longest wait for the transport of events where it is only tried."""
 
 _log = logging.getLogger(__name__)
 
@@ -137,6 +142,7 @@ class LiveSession:
         self._ending = anyio.Event()
         self._http_status: int | None = None
         self._url = spec.target.url if isinstance(spec.target, HttpTarget) else ""
+        self._is_older = isinstance(spec.target, HttpTarget) and spec.target.transport == "sse"
         self.done = anyio.Event()
         """Set when nothing of the session is left, its process included."""
         self.listening = False
@@ -199,6 +205,25 @@ class LiveSession:
             Exception: It could not be opened; `not_opened` says why, once its process has ended.
         """
         seconds = self._spec.connect_timeout_seconds
+        try:
+            await self._run(task_status, seconds)
+        except Exception as problem:
+            status = self._http_status
+            if self._is_older or status not in _OLDER_STATUSES:
+                raise
+            self._is_older = True
+            self._ending = anyio.Event()  # which the end of the first attempt may have set
+            try:
+                await self._run(task_status, min(seconds, _OLDER_SECONDS))
+            except Exception:
+                if self._http_status in _NEEDS_TOKEN:
+                    raise
+                self._http_status = status
+                raise problem from None
+        finally:
+            self._ending.set()
+
+    async def _run(self, task_status: TaskStatus[LiveSession], seconds: float) -> None:
         started = False
         with anyio.CancelScope(deadline=anyio.current_time() + seconds) as scope:
             try:
@@ -216,8 +241,6 @@ class LiveSession:
                 _log.warning(
                     "server `%s`: the connection ended: %s", self._spec.name, self.why_ended
                 )
-            finally:
-                self._ending.set()
         if scope.cancelled_caught and not started:
             raise _NoAnswerError
 
@@ -239,9 +262,7 @@ class LiveSession:
 
     def _protocol(self) -> str:
         """Return which protocol to speak; the transport of events has the older one only."""
-        target = self._spec.target
-        is_old = isinstance(target, HttpTarget) and target.transport == "sse"
-        return "legacy" if is_old else self._spec.protocol
+        return "legacy" if self._is_older else self._spec.protocol
 
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[TransportStreams]:
@@ -271,7 +292,7 @@ class LiveSession:
             transport=self._guard(),
             trust_env=self._spec.grant is None,
         )
-        if target.transport == "sse":
+        if self._is_older:
 
             def client(*_: object, **__: object) -> httpx2.AsyncClient:
                 return http  # the one above has what the SDK would set
@@ -403,7 +424,7 @@ class LiveSession:
         if isinstance(cause, FastAgentError):
             return ToolError(cause.message, hint=cause.hint)
         refused = self.refused_authorization
-        if refused is not None and self._http_status in (401, 403):
+        if refused is not None and self._http_status in _NEEDS_TOKEN:
             return refused
         name, target = self._spec.name, self._spec.target
         if self._process is not None:
@@ -422,7 +443,7 @@ class LiveSession:
         )
 
     def _http_hint(self, reason: str) -> str:
-        if self._http_status in (401, 403):
+        if self._http_status in _NEEDS_TOKEN:
             return "give the server's credentials in its `headers`"
         remedy = "check the address, and that the server runs"
         return remedy if self._http_status is not None else web_hint(reason, self._url, remedy)
@@ -434,6 +455,8 @@ class LiveSession:
             if self._http_status is not None and self._http_status >= 400:
                 return f"HTTP status {self._http_status}"
             return text
+        if isinstance(cause, httpx2.HTTPStatusError):
+            return f"HTTP status {cause.response.status_code}"
         if isinstance(cause, httpx2.ConnectError):
             return system_reason(cause) or "the connection could not be made"
         if isinstance(cause, ValidationError):
