@@ -80,6 +80,21 @@ def test_the_name_of_a_card_without_one(name: str, wanted: str) -> None:
     assert stem(name) == wanted
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("a.txt", "`.txt` is not a suffix of cards; they end in .md, .markdown, .yaml, .yml"),
+        ("Makefile", "it has no suffix; they end in .md, .markdown, .yaml, .yml"),
+        ("a.test.yaml", "tests of a card"),
+        ("fastagent.config.yaml", "a configuration file"),
+    ],
+)
+def test_why_a_file_is_no_card(tmp_path: Path, name: str, reason: str) -> None:
+    (tmp_path / name).touch()
+    (passed_over,) = other_entries(str(tmp_path), "set").files
+    assert (passed_over.path, passed_over.reason) == (f"set/{name}", reason)
+
+
 def test_the_search_for_cards_below_a_directory_is_bounded(tmp_path: Path) -> None:
     below = tmp_path / "z"
     below.mkdir()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fast_agent.cards import set_check
 from fast_agent.cards.fix import apply_fixes
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import LoadSet, check_set, default_choice
@@ -111,6 +112,13 @@ def test_a_name_unlike_any_other_gets_no_fix(tmp_path: Path) -> None:
     (problem,) = check_set(cards)
     assert problem.fix is None
     assert problem.hint == "load a card with this name, or correct the reference"
+
+
+def test_many_unknown_names_are_not_all_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_check, "_COMPARISONS", 7)
+    suggestions = set_check.Suggestions(["writer", "reader", "router"])
+    found = [suggestions.find(word) for word in ("writr", "readr", "writr", "routr", "readr")]
+    assert found == ["writer", "reader", "writer", None, "reader"]
 
 
 def test_a_suggested_name_is_quoted_where_yaml_needs_it(tmp_path: Path) -> None:

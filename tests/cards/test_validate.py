@@ -95,6 +95,22 @@ def test_the_place_of_a_whole_card_is_its_fence_or_first_line(
     assert [(at.start.line, at.end.column - at.start.column) for at in starts] == places
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("---\nmodel: m\n---\nx\n", (4, 1, 2)),
+        ("---\nmodel: m\n---\n\n \nLong line\ny\n", (6, 1, 10)),
+        ("---\nmodel: m\n---\n", (4, 1, 2)),
+    ],
+)
+def test_the_place_of_an_instruction_is_its_first_line(
+    text: str, place: tuple[int, int, int]
+) -> None:
+    (document,) = read_markdown(Source("x", text), multi_card=False).documents
+    span = document.body_span()
+    assert (span.start.line, span.start.column, span.end.column) == place
+
+
 @pytest.mark.spec(
     "CARD-1", "CARD-6", "CARD-36", "CARD-49", "CARD-62", "CARD-63", "FIELD-4", "FIELD-6"
 )

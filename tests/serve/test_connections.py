@@ -33,6 +33,18 @@ def connections(count: int, *, bodies: int) -> tuple[Connections, list[Held]]:
     return made, held
 
 
+def test_of_connections_that_are_answered_the_one_that_has_been_longest_leaves() -> None:
+    all_of_them = Connections(ConnectionLimits(connections=4), has_token=False)
+    held = [Held() for _ in range(4)]
+    for one in held:
+        assert all_of_them.add(one)
+        all_of_them.answer(one)
+    all_of_them.wait(held[0])
+    all_of_them.answer(held[0])
+    assert all_of_them.add(Held())
+    assert [one.leaving for one in held] == [False, True, False, False]
+
+
 @pytest.mark.parametrize(("more", "fits"), [(1, True), (40, True), (41, False)])
 def test_bodies_take_at_most_what_they_may_together(more: int, fits: bool) -> None:
     all_of_them, (first, second) = connections(2, bodies=100)

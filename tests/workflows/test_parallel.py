@@ -154,6 +154,19 @@ async def test_branches_of_one_agent_run_on_clones() -> None:
     assert [len(seen.messages) for seen in world.seen] == [1, 1]
 
 
+async def test_clones_are_closed_when_their_turn_is_cancelled() -> None:
+    async def pause(_: str) -> None:
+        if len(world.seen) == 2:
+            scope.cancel()
+        await anyio.sleep_forever()
+
+    world = World(pause=pause)
+    async with world.runtime(fan("one", "one"), agent("one")) as runtime:
+        with anyio.CancelScope() as scope:
+            await runtime.agent("fan").send("go")
+        assert world.closed == ["one", "one"]
+
+
 async def test_each_branch_keeps_its_own_history() -> None:
     world = World()
     cards = (fan("one", "two"), agent("one"), agent("two", use_history=False))

@@ -546,7 +546,7 @@ class _Exchange:
             part = await self._receive()
             parts.append(part.get("body", b""))
             if not part.get("more_body"):
-                return parts[0] if len(parts) == 1 else b"".join(parts)
+                return b"".join(parts)
 
     async def _result(
         self, session: Session, request: Request, to: HttpAnswer, scope: anyio.CancelScope

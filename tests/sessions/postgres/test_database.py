@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
 import psycopg
 import pytest
 
-from fast_agent.sessions.postgres.database import _reason, _shown
+from fast_agent.sessions.postgres.database import Database, _reason, _shown
 
 
 @pytest.mark.parametrize(
@@ -19,6 +23,16 @@ from fast_agent.sessions.postgres.database import _reason, _shown
 )
 def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
     assert _shown(url) == shown
+
+
+def test_connections_that_are_not_needed_are_closed() -> None:
+    closed: list[int] = []
+    idle: list[Any] = [SimpleNamespace(close=partial(closed.append, one)) for one in range(6)]
+    kept = Database("postgres:///x")
+    for one in idle:
+        kept.give_back(one)
+    assert closed == [4, 5]
+    assert [kept.take() for _ in range(4)] == idle[3::-1]
 
 
 @pytest.mark.parametrize(
