@@ -10,7 +10,13 @@ from typing import Any
 import anyio
 import pytest
 from acp import RequestError
-from acp.schema import ClientCapabilities, EnvVariable, FileSystemCapabilities, McpServerStdio
+from acp.schema import (
+    ClientCapabilities,
+    EnvVariable,
+    FileSystemCapabilities,
+    McpServerStdio,
+    SseMcpServer,
+)
 from tests.acp.editor_world import (
     EVERYTHING,
     Connected,
@@ -20,6 +26,7 @@ from tests.acp.editor_world import (
     work,
     write_card,
 )
+from tests.mcp.served_everything import served_everything
 
 pytestmark = pytest.mark.anyio
 
@@ -155,6 +162,15 @@ async def test_servers_the_client_gives_go_to_its_session_only(tmp_path: Path) -
         assert "unknown tool `tiny__add`" in there.editor.said()
 
 
+async def test_a_server_of_the_client_may_have_the_transport_of_events(tmp_path: Path) -> None:
+    async with connected(tmp_path) as there:
+        with served_everything("sse") as url:
+            server = SseMcpServer(type="sse", name="tools", url=url, headers=[])
+            session = (await there.open(mcp_servers=[server])).session_id
+            await there.prompt(session, call("tools__add", a=1, b=2))
+            assert there.editor.said() == "3"
+
+
 @pytest.mark.spec("TR-P5.1")
 async def test_a_launcher_the_client_gives_runs_nothing_of_the_directory(tmp_path: Path) -> None:
     server = McpServerStdio(
@@ -176,7 +192,8 @@ async def test_a_launcher_the_client_gives_runs_nothing_of_the_directory(tmp_pat
     ("server", "wrong"),
     [
         ({"name": "a", "command": "", "args": [], "env": []}, "is empty"),
-        ({"name": "a", "type": "sse", "url": "http://h", "headers": []}, "must be `http`"),
+        ({"name": "a", "type": "ws", "url": "ws://h", "headers": []}, "must be `http` or `sse`"),
+        ({"name": "a", "type": "sse", "url": "file:///a", "headers": []}, "cannot be used"),
         ({"name": "a", "type": "http", "url": "file:///a", "headers": []}, "cannot be used"),
         ({"name": "a", "command": "x", "args": [1], "env": []}, "must be a list of texts"),
         ({"command": "x"}, "`name` must be a string"),

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
+from tests.mcp.served_everything import served_everything
 
 from fast_agent import FastAgent
 from fast_agent.errors import ToolError
@@ -24,22 +22,15 @@ from fast_agent.tools.toolbox import ServerFilter
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+    from pathlib import Path
 
 pytestmark = pytest.mark.anyio
-
-SERVER = Path(__file__).parent / "servers/everything.py"
 
 
 @pytest.fixture(name="url", scope="module")
 def _url() -> Iterator[str]:
-    process = subprocess.Popen(
-        [sys.executable, str(SERVER), "sse"], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    yield f"http://127.0.0.1:{int(process.stdout.readline())}/sse"
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    with served_everything("sse") as url:
+        yield url
 
 
 def spec_of(url: str, **changes: Any) -> ServerSpec:

@@ -233,7 +233,7 @@ class AcpServer:
             "agentCapabilities": {
                 "loadSession": self._opening.store is not None,
                 "promptCapabilities": {"image": True, "audio": True, "embeddedContext": True},
-                "mcpCapabilities": {"http": True, "sse": False},
+                "mcpCapabilities": {"http": True, "sse": True},
                 "sessionCapabilities": able,
             },
             "agentInfo": {"name": "fast-agent", "title": "fast-agent", "version": __version__},
@@ -429,11 +429,12 @@ def read_servers(params: JsonObject, *, cwd: Path, taken: Collection[str]) -> li
 
 def _target(server: JsonObject, place: str, cwd: Path) -> Target:
     kind = server.get("type", "stdio")
-    if kind == "http":
+    if kind in {"http", "sse"}:
         url = checked_url(text(server, "url"), f"{place}.url")
-        return HttpTarget(url=url, headers=_pairs(server, "headers"))
+        transport = "http" if kind == "http" else "sse"
+        return HttpTarget(url=url, headers=_pairs(server, "headers"), transport=transport)
     if kind != "stdio":
-        raise wrong(f"{place}.type", "must be `http`, or left out for a command")
+        raise wrong(f"{place}.type", "must be `http` or `sse`, or left out for a command")
     command = text(server, "command")
     if not command.strip():
         raise wrong(f"{place}.command", "is empty")
