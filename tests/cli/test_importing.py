@@ -42,6 +42,7 @@ def test_a_project_is_imported_and_runs(run: Run) -> None:
     answer = run("go", "--card", str(card.parent), "--model", "passthrough", "--message", "hello")
     assert answer.out == "hello\n"
     assert "then fast-agent go\n" in ran.err
+    assert "everything was there already" in run("import", ".").err
     elsewhere = run("import", ".", "--output", "cards")
     assert "then fast-agent go --card cards\n" in elsewhere.err
     card.write_text("mine")
@@ -81,6 +82,7 @@ def test_wrong_input(run: Run) -> None:
     broken = run("import", ".codex")
     assert broken.code == 1
     assert "FA835" in broken.err
+    assert "everything was there already" not in broken.err
 
 
 @pytest.mark.spec("FMT-14")

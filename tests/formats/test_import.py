@@ -290,6 +290,24 @@ def test_servers_of_an_agent_stay_its_own(
     assert card.draft.values["tools"] == {"docs": ["get"]}
 
 
+def test_servers_of_a_codex_configuration(tmp_path: Path) -> None:
+    plan = agent(
+        tmp_path,
+        'model = "gpt-5"\n[mcp_servers.docs]\ncommand = "docs"\nargs = ["-v"]\n'
+        '[mcp_servers.off]\nurl = "https://a.example/mcp"\nenabled = false\n',
+        ".codex/config.toml",
+    )
+    assert plan.cards == []
+    assert plan.servers.added == ("docs", "off")
+    assert plan.servers.text == (
+        'mcp:\n  servers:\n    docs:\n      command: docs\n      args:\n        - "-v"\n'
+        '    "off":\n      url: https://a.example/mcp\n      enabled: false\n'
+    )
+    (lost,) = plan.diagnostics()
+    assert (lost.code, lost.span and lost.span.start.line) == ("FA831", 1)
+    assert "`model` has no counterpart" in lost.message
+
+
 @pytest.mark.spec("FMT-10", "FMT-11")
 def test_servers_go_into_the_configuration(tmp_path: Path) -> None:
     project = tmp_path / "project"

@@ -29,7 +29,7 @@ FORMATS: Final[Mapping[Format, str]] = {
     "docker-agent": "docker-agent teams (YAML with `agents`)",
     "crewai": "CrewAI crews (`agents.yaml`, `tasks.yaml`)",
     "peer": "cards of the nearest peer",
-    "mcp": "MCP servers (`.mcp.json`, `.vscode/mcp.json`, `claude_desktop_config.json`)",
+    "mcp": "MCP servers (`.mcp.json`, `.vscode/mcp.json`, `.codex/config.toml` and others)",
 }
 """The formats that can be imported, with what each is."""
 

@@ -130,10 +130,13 @@ def _toml(source: Source, choice: ToolChoice, wanted: Format | None) -> ForeignA
     except tomllib.TOMLDecodeError as error:
         problem, values = str(error), {}
     is_role = "developer_instructions" in (values or source.text)
+    if wanted in {None, "mcp"} and not is_role and isinstance(values.get("mcp_servers"), Mapping):
+        settings = ForeignFile(source, "mcp", values)
+        return ForeignAgents(settings, [], read_server_file(settings))
     if wanted is None and not is_role and ".codex" not in PurePath(source.path).parts:
         return None
     if problem is None and wanted is None and not is_role and "description" not in values:
-        return None  # another file of Codex, such as its configuration
+        return None  # another file of Codex
     file = ForeignFile(source, "codex", values)
     if problem is not None:
         return _unreadable(file, f"the file is not TOML: {problem}")

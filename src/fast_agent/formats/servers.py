@@ -222,7 +222,7 @@ def variables(text: str) -> str:
     return changed
 
 
-_GROUPS: Final = ("mcpServers", "servers", "mcp")
+_GROUPS: Final = ("mcpServers", "servers", "mcp", "mcp_servers")
 _OPENCODE: Final = {
     "permission": ("what all agents may do", "write `files`, `shell` and `confirm` in the cards"),
     "tools": ("tools of all agents", "write `files`, `shell` and `fetch` in the cards"),

@@ -118,7 +118,7 @@ def _print_list(plan: Import, written: list[Path], *, dry_run: bool) -> None:
     names = ", ".join(plan.servers.kept)
     if names:
         standard_error().line(f"servers that {plan.config_path} has already stay: {names}")
-    if not dry_run and not written:
+    if not dry_run and not written and (plan.cards or names):
         standard_error().line("everything was there already, so nothing was written")
     elif not dry_run and plan.cards:
         cards = "" if plan.output == AGENT_CARDS else f" --card {plan.output}"
