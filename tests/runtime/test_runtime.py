@@ -324,6 +324,19 @@ async def test_the_model_is_chosen_by_override_card_configuration(
         assert (chosen.text, chosen.source) == ("local", "fallback")
 
 
+async def test_a_reload_keeps_the_configuration_or_takes_another_one(
+    new_runtime: NewRuntime,
+) -> None:
+    unnamed = agent("unnamed", model=None)
+    cards = LoadSet.of([Card(unnamed, "unnamed.md")])
+    async with new_runtime(unnamed, settings=Settings(default_model="slow?seconds=0")) as runtime:
+        await runtime.refresh(cards, ["unnamed"])
+        assert runtime.model_of("unnamed").text == "slow?seconds=0"
+        await runtime.refresh(cards, (), Settings(default_model="passthrough"))
+        assert runtime.model_of("unnamed").text == "passthrough"
+        assert await runtime.agent("unnamed").send("hi") == "hi"
+
+
 async def test_an_unknown_model_is_an_error(new_runtime: NewRuntime) -> None:
     async with new_runtime(agent(model="passthru")) as runtime:
         with pytest.raises(ModelError, match="passthru"):
