@@ -22,7 +22,7 @@ from fast_agent.formats.assembly import ImportTarget, assemble
 from fast_agent.formats.export import Target, export_cards, write_toml
 from fast_agent.formats.exported_servers import SERVERS_FIELD, SERVERS_FILE, tool_name
 from fast_agent.formats.reading import read_foreign
-from fast_agent.mcp.server import derived_name
+from fast_agent.mcp.server import connect_name
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.environment import VariableNames
 from fast_agent.text.json_value import as_object
@@ -93,7 +93,7 @@ def some_text(dice: random.Random) -> str:
 def some_card(dice: random.Random, name: str, target: Target, helpers: list[str]) -> AgentConfig:
     has_server = dice.random() < 0.5
     own = some_servers(dice, target)
-    filtered = ["docs"] * has_server + [one.name or derived_name(one.target) for one in own]
+    filtered = ["docs"] * has_server + [connect_name(one) for one in own]
     tools = {name: ("search", "get") for name in filtered if dice.random() < 0.5}
     return AgentConfig(
         name=name,
@@ -142,7 +142,7 @@ def differences(config: AgentConfig, back: AgentConfig, lost: set[str], target: 
     if target != "codex":  # a sandbox that writes has the shell too
         names += ("shell", "files")
     found |= {name for name in names if getattr(back, name) != getattr(config, name)}
-    connected = {(one.target, one.name or derived_name(one.target)) for one in config.mcp_connect}
+    connected = {(one.target, connect_name(one)) for one in config.mcp_connect}
     if {(one.target, one.name) for one in back.mcp_connect} != connected:
         found.add("mcp_connect")
     for name in ("env", "headers"):

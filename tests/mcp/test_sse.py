@@ -103,7 +103,7 @@ async def test_an_address_without_events_is_reported(http_server: Any) -> None:
 async def test_a_server_of_neither_transport_is_reported_as_it_answered_first(
     post: int, get: int | None, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_session, "_OLDER_SECONDS", 0.3)
+    monkeypatch.setattr(live_session, "_EVENTS_SECONDS", 0.3)
     with answering(POST=post, GET=get) as url:
         async with ServerPool([spec_of(url, transport="http")]) as pool:
             with pytest.raises(ToolError, match=reason):

@@ -21,7 +21,7 @@ from fast_agent.formats.exported_servers import (
     tool_name,
 )
 from fast_agent.formats.readers.crewai import TEMPLATES, crew_parts
-from fast_agent.mcp.server import derived_name
+from fast_agent.mcp.server import connect_name
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.yaml_writer import write_yaml
 
@@ -396,7 +396,7 @@ class _Export:
             return found
         patterns = self._config.tools or {}
         for one in self._config.mcp_connect:
-            name = one.name or derived_name(one.target)
+            name = connect_name(one)
             made = export_server(self._target, one, patterns.get(name))
             if made is None:
                 self._lost("mcp_connect", f"the server `{name}` has no command")

@@ -83,9 +83,9 @@ _LISTEN_AGAIN_SECONDS = 1.0
 _LISTEN_AGAIN_MOST = 30.0
 _PING_SECONDS = 10.0
 _NEEDS_TOKEN = frozenset({401, 403})
-_OLDER_STATUSES = frozenset({400, 404, 405})
+_NOT_STREAMABLE = frozenset({400, 404, 405})
 """How servers that speak only the transport of events answer the first message of the newer one."""
-_OLDER_SECONDS = 10.0
+_EVENTS_SECONDS = 10.0
 """Longest wait for the transport of events where it is only tried."""
 
 _log = logging.getLogger(__name__)
@@ -142,7 +142,7 @@ class LiveSession:
         self._ending = anyio.Event()
         self._http_status: int | None = None
         self._url = spec.target.url if isinstance(spec.target, HttpTarget) else ""
-        self._is_older = isinstance(spec.target, HttpTarget) and spec.target.transport == "sse"
+        self._uses_events = isinstance(spec.target, HttpTarget) and spec.target.transport == "sse"
         self.done = anyio.Event()
         """Set when nothing of the session is left, its process included."""
         self.listening = False
@@ -209,12 +209,12 @@ class LiveSession:
             await self._run(task_status, seconds)
         except Exception as problem:
             status = self._http_status
-            if self._is_older or status not in _OLDER_STATUSES:
+            if self._uses_events or status not in _NOT_STREAMABLE:
                 raise
-            self._is_older = True
+            self._uses_events = True
             self._ending = anyio.Event()  # which the end of the first attempt may have set
             try:
-                await self._run(task_status, min(seconds, _OLDER_SECONDS))
+                await self._run(task_status, min(seconds, _EVENTS_SECONDS))
             except Exception:
                 if self._http_status in _NEEDS_TOKEN:
                     raise
@@ -262,7 +262,7 @@ class LiveSession:
 
     def _protocol(self) -> str:
         """Return which protocol to speak; the transport of events has the older one only."""
-        return "legacy" if self._is_older else self._spec.protocol
+        return "legacy" if self._uses_events else self._spec.protocol
 
     @asynccontextmanager
     async def _transport(self) -> AsyncGenerator[TransportStreams]:
@@ -292,7 +292,7 @@ class LiveSession:
             transport=self._guard(),
             trust_env=self._spec.grant is None,
         )
-        if self._is_older:
+        if self._uses_events:
 
             def client(*_: object, **__: object) -> httpx2.AsyncClient:
                 return http  # the one above has what the SDK would set

@@ -357,7 +357,7 @@ def from_connect(
     Raises:
         ConfigError: The target is neither an address nor a command line, or the name cannot be.
     """
-    name = connect.name or derived_name(connect.target)
+    name = connect_name(connect)
     target: Target
     if is_url(connect.target):
         target = HttpTarget(
@@ -494,6 +494,11 @@ def derived_name(target: str) -> str:
             continue
         return _slug(stem.split("@")[0].removesuffix(PurePath(stem).suffix) or stem)
     return _slug(PurePath(words[0]).name if words else "")
+
+
+def connect_name(connect: McpConnect) -> str:
+    """Return the name of the server of a `mcp_connect` entry: the given or a derived one."""
+    return connect.name or derived_name(connect.target)
 
 
 def unique_name(name: str, taken: Collection[str]) -> str:

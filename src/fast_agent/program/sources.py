@@ -217,11 +217,11 @@ class ProgramServers:
         for server in self.added:
             if server.name == name:
                 return server.declared
-        from fast_agent.mcp.server import derived_name
+        from fast_agent.mcp.server import connect_name
 
         for card in cards:
             for connect in card.config.mcp_connect:
-                if name == (connect.name or derived_name(connect.target)):
+                if name == connect_name(connect):
                     return card_origin(card, self._cwd)
         return None
 
