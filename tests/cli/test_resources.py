@@ -287,6 +287,21 @@ def test_wrong_settings_of_http(run: Run, arguments: list[str], code: int, messa
     assert message in ran.err
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--token-file", "t"),
+        ("--allow-host", "a"),
+        ("--allow-origin", "https://a"),
+        ("--trusted-proxy", "10.0.0.1"),
+    ],
+)
+def test_options_of_http_are_refused_over_stdio(run: Run, option: str, value: str) -> None:
+    ran = run("resources", "serve", "--internal", option, value)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{option} is for --transport http" in ran.err
+
+
 def test_serve_over_stdio(spawn: Run, skills: Path) -> None:
     hello = {
         "protocolVersion": "2025-11-25",

@@ -134,10 +134,10 @@ def _serve_plainly(arguments: list[str]) -> bool:
     A host starts this server at every launch and waits for it, so that it is begun with as few
     imports as it can be.
     """
-    from fast_agent.cli.resource_options import SERVE, read_plainly
+    from fast_agent.cli.resource_options import SERVE, http_option, read_plainly
 
     values = read_plainly(SERVE, arguments)
-    if values is None or values["transport"] != "stdio":
+    if values is None or values["transport"] != "stdio" or http_option(values):
         return False
     serve_resources(values)
     return True

@@ -109,6 +109,12 @@ SERVE = (
 )
 
 
+def http_option(values: Mapping[str, object]) -> str | None:
+    """Return an option that was given and has no meaning over stdio."""
+    names = ("token_file", "allow_host", "allow_origin", "trusted_proxy")
+    return next((f"--{one.replace('_', '-')}" for one in names if values[one]), None)
+
+
 def read_plainly(options: Sequence[Option], arguments: Sequence[str]) -> Values | None:
     """Read arguments that are plainly right.
 

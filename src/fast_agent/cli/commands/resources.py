@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from fast_agent.cli import options
-from fast_agent.cli.resource_options import ROOTS, SERVE, SERVER_NAME, roots_of
+from fast_agent.cli.resource_options import ROOTS, SERVE, SERVER_NAME, http_option, roots_of
 from fast_agent.config.home import GUIDE_FILE
 from fast_agent.errors import ConfigError
 from fast_agent.text.visible import visible
@@ -184,6 +184,9 @@ def serve(**values: Any) -> None:
     """
     if values["transport"] == "stdio":
         from fast_agent.cli.main import serve_resources
+
+        if option := http_option(values):
+            raise click.UsageError(f"{option} is for --transport http")
 
         serve_resources(values)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -18,6 +19,7 @@ from fast_agent.cli.output import (
     standard_error,
 )
 from fast_agent.cli.process import show_log
+from fast_agent.cli.resource_options import http_option
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
 
@@ -126,14 +128,8 @@ class ServeCommand(DumpOptions):
 
     def _check_usage(self) -> None:
         check_dump(self)
-        for option, value in (
-            ("--token-file", self.token_file),
-            ("--allow-host", self.allow_host),
-            ("--allow-origin", self.allow_origin),
-            ("--trusted-proxy", self.trusted_proxy),
-        ):
-            if self.transport == "stdio" and value:
-                raise click.UsageError(f"{option} is for --transport http")
+        if self.transport == "stdio" and (option := http_option(asdict(self))):
+            raise click.UsageError(f"{option} is for --transport http")
 
     def _http(self) -> HttpSettings:
         from fast_agent.serve.http import read_token
