@@ -405,6 +405,21 @@ def test_servers_of_the_configuration_are_to_be_defined_there_too(tmp_path: Path
         assert found[target] == [("FA832", text)]
 
 
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("anthropic.claude-sonnet-4-5", "claude-sonnet-4.5"),
+        ("anthropic.claude-opus-4-1-20250805", "claude-opus-4-1-20250805"),
+        ("gpt-5", "gpt-5"),
+        ("anthropic.claude-sonnet-5", "claude-sonnet-5"),
+    ],
+)
+def test_copilot_has_names_of_its_own_for_models(model: str, name: str) -> None:
+    config = AgentConfig(name="a", instruction="x", model=model)
+    ((_, text),) = export_cards([Card(config, path="a.md")], "copilot")[0].items()
+    assert f"model: {name}\n" in text
+
+
 @pytest.mark.spec("FMT-18")
 @pytest.mark.parametrize("target", sorted(_MODELS))
 def test_instructions_of_the_project_are_left_to_tools_that_add_them(

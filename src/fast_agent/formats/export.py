@@ -106,6 +106,7 @@ _MODEL_LISTS: Final = frozenset[Target]({"copilot"})
 _ONE_FILE: Final[Mapping[Target, str]] = {"docker-agent": "team.yaml", "crewai": "agents.yaml"}
 """Tools that keep all agents in one file."""
 _PROJECT: Final = "{{projectInstructions}}"
+_CLAUDE_VERSION = re.compile(r"(?<=^claude-)([a-z]+-\d+)-(\d+)$")
 _NOT_SLUG = re.compile(r"[^a-z0-9_-]+")
 
 
@@ -244,9 +245,12 @@ class _Export:
         if self._target != "copilot":
             return f"{spec.provider}/{spec.name}"
         try:
-            return spec.name if parse_model_spec(spec.name).provider == spec.provider else None
+            if parse_model_spec(spec.name).provider != spec.provider:
+                return None
         except ModelError:
             return None
+        # Copilot writes `claude-sonnet-4.5` for what Anthropic calls `claude-sonnet-4-5`.
+        return _CLAUDE_VERSION.sub(r"\1.\2", spec.name)
 
     def _params(self) -> None:
         params = self._config.request_params
