@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 _MODELS: dict[Target, tuple[str | tuple[str, ...] | None, ...]] = {
     "claude": (None, "sonnet", "haiku.high", "anthropic.claude-opus-4-8"),
     "copilot": (None, "sonnet", "gpt-5.high", ("sonnet", "gpt-5"), ("sonnet", "o3", "gpt-5.high")),
-    "opencode": (None, "sonnet", "gpt", "google.gemini-2.5-pro"),
+    "opencode": (None, "sonnet", "gpt", "vertex.gemini-2.5-pro", "bedrock.us.x.y", "hf.a/b"),
     "gemini": (None, "gemini"),
     "codex": (None, "gpt-5.high", "gpt"),
-    "docker-agent": (None, "sonnet", "gpt"),
-    "crewai": (None, "sonnet", "gpt"),
+    "docker-agent": (None, "sonnet", "gpt", "bedrock.us.x.y"),
+    "crewai": (None, "sonnet", "gpt", "google.gemini-2.5-pro", "vertex.gemini-2.5-pro", "hf.a/b"),
 }
 
 
@@ -418,6 +418,22 @@ def test_copilot_has_names_of_its_own_for_models(model: str, name: str) -> None:
     config = AgentConfig(name="a", instruction="x", model=model)
     ((_, text),) = export_cards([Card(config, path="a.md")], "copilot")[0].items()
     assert f"model: {name}\n" in text
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "name"),
+    [
+        ("opencode", "bedrock.us.x.y", "amazon-bedrock/us.x.y"),
+        ("opencode", "google.gemini-2.5-pro", "google/gemini-2.5-pro"),
+        ("docker-agent", "bedrock.us.x.y", "amazon-bedrock/us.x.y"),
+        ("crewai", "google.gemini-2.5-pro", "gemini/gemini-2.5-pro"),
+        ("crewai", "openai.gpt-4.1", "openai/gpt-4.1"),
+    ],
+)
+def test_providers_are_named_as_the_tool_names_them(target: Target, model: str, name: str) -> None:
+    config = AgentConfig(name="a", instruction="x", model=model)
+    ((_, text),) = export_cards([Card(config, path="a.md")], target)[0].items()
+    assert f"{name}\n" in text
 
 
 @pytest.mark.spec("FMT-18")

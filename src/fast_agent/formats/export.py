@@ -84,6 +84,12 @@ _ONE_PROVIDER: Final[Mapping[Target, str]] = {
     "gemini": "google",
     "codex": "openai",
 }
+_PROVIDERS: Final[Mapping[Target, Mapping[str, str]]] = {
+    "opencode": {"bedrock": "amazon-bedrock", "hf": "huggingface", "vertex": "google-vertex"},
+    "docker-agent": {"bedrock": "amazon-bedrock"},
+    "crewai": {"google": "gemini", "hf": "huggingface", "vertex": "vertex_ai"},
+}
+"""Providers that other tools name otherwise."""
 _EFFORT: Final[Mapping[Target, str]] = {
     "claude": "effort",
     "copilot": "reasoning-effort",
@@ -243,7 +249,8 @@ class _Export:
         if only is not None:
             return spec.name if spec.provider == only else None
         if self._target != "copilot":
-            return f"{spec.provider}/{spec.name}"
+            named = _PROVIDERS.get(self._target, {}).get(spec.provider, spec.provider)
+            return f"{named}/{spec.name}"
         try:
             if parse_model_spec(spec.name).provider != spec.provider:
                 return None
