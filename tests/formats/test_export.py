@@ -286,10 +286,13 @@ _UNNAMED = "`get_*` of `mcp-server-time` cannot be named there"
         (
             "gemini",
             {
-                "tools": ["mcp_mcp-server-time_convert_time", "mcp_web.2_*"],
-                "mcp_servers": {"mcp-server-time": {**_CLOCK, **_ENV}, "web.2": _WEB},
+                "tools": [],
+                "mcp_servers": {
+                    "mcp-server-time": {**_CLOCK, **_ENV, "include_tools": ["convert_time"]},
+                    "web.2": _WEB,
+                },
             },
-            [_KEPT.format("`${PART}`", "web.2"), _UNNAMED],
+            [_UNNAMED, _KEPT.format("`${PART}`", "web.2")],
         ),
         (
             "codex",

@@ -340,7 +340,8 @@ class _Export:
         names = [name for one in self._abilities for name in _TOOLS[target][one]]
         own = self._own_servers()
         patterns = config.tools or {}
-        for server in (*config.servers, *own):
+        # Gemini gives an agent every tool of its own servers, but for what they leave out.
+        for server in (*config.servers, *(() if target == "gemini" else own)):
             for pattern in patterns.get(server, ("*",)):
                 name = tool_name(target, server, pattern)
                 if name is None:

@@ -36,6 +36,13 @@ SERVERS_FILE: Final[Mapping[Target, str]] = {
 }
 """The file that describes the servers of all agents, for tools whose agents name them."""
 
+_FILTER: Final[Mapping[Target, str]] = {
+    "gemini": "include_tools",
+    "codex": "enabled_tools",
+    "docker-agent": "tools",
+}
+"""The setting of a server that names its tools, where the agent's own list does not."""
+
 _REMOTE: Final[Mapping[Target, dict[str, JsonValue]]] = {
     "claude": {"type": "http"},
     "copilot": {"type": "http"},
@@ -93,10 +100,10 @@ def export_server(
     out.settings |= settings
     if target == "copilot":
         out.settings["tools"] = ["*"]  # the agent's own `tools` name some of them
-    elif target in {"codex", "docker-agent"} and tools is not None and "*" not in tools:
+    elif target in _FILTER and tools is not None and "*" not in tools:
         exact = [one for one in tools if not _WILD & set(one)]
         out.unnamed += [one for one in tools if one not in exact]
-        out.settings["enabled_tools" if target == "codex" else "tools"] = [*exact]
+        out.settings[_FILTER[target]] = [*exact]
     return out
 
 
