@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -41,13 +42,19 @@ def words(text: str) -> int:
 
 def check_frame(terminal: Terminal, name: str) -> None:
     """Compare what the terminal shows with the kept frame, or write it for `make screens`."""
+    kept = _FRAMES / f"{name}.txt"
+    if kept.exists() and not os.environ.get("WRITE_SCREENS"):
+        with suppress(AssertionError):  # what differs is shown below
+            terminal.wait_until(
+                lambda: frame_text(terminal.screen) == kept.read_text("utf-8"), name
+            )
     text, picture = frame_text(terminal.screen), frame_svg(terminal.screen)
     if os.environ.get("WRITE_SCREENS"):
         _FRAMES.mkdir(exist_ok=True)
         _PICTURES.mkdir(exist_ok=True)
-        (_FRAMES / f"{name}.txt").write_text(text, "utf-8")
+        kept.write_text(text, "utf-8")
         (_PICTURES / f"{name}.svg").write_text(picture, "utf-8")
-    assert text == (_FRAMES / f"{name}.txt").read_text("utf-8")
+    assert text == kept.read_text("utf-8")
     assert picture == (_PICTURES / f"{name}.svg").read_text("utf-8")
     drawn = ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")
     letters = "".join("".join(one.itertext()) for one in drawn)
@@ -90,7 +97,19 @@ def test_a_question_and_an_answer(go: tuple[str, ...]) -> None:
 def test_commands_are_completed(go: tuple[str, ...]) -> None:
     with Terminal(*go, columns=80, rows=24) as terminal:
         terminal.wait_for(_READY)
-        terminal.send("/se\t")
+        terminal.send("/se")
         terminal.wait_for_screen("/session")
         terminal.wait_until(lambda: "· ask ·" in terminal.display[4], "the row below the choices")
         check_frame(terminal, "completion")
+        terminal.send("\t")
+        terminal.wait_for_screen("> /session")
+
+
+def test_tab_completes_before_the_choices_are_there(go: tuple[str, ...]) -> None:
+    with Terminal(*go, columns=80, rows=24) as terminal:
+        terminal.wait_for(_READY)
+        terminal.send("/se\t")
+        terminal.wait_for_screen("> /session")
+        terminal.send("\x15/m\t")  # `/mcp` and `/model`: the choices stay
+        terminal.wait_for_screen("  /model")
+        terminal.wait_for_screen("> /m")

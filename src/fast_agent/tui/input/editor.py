@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer, Completion
+from prompt_toolkit.completion import (
+    CompleteEvent,
+    Completer,
+    Completion,
+    get_common_complete_suffix,
+)
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings
@@ -27,7 +32,6 @@ from fast_agent.tui.input.keys import KEYS
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
-    from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.data_structures import Size
     from prompt_toolkit.document import Document
     from prompt_toolkit.input import Input
@@ -109,10 +113,11 @@ class Editor:
         self._theme = theme
         self._pastes: dict[str, str] = {}
         self._search: _Search | None = None
+        self._ways = _Ways(actions)
         self.buffer = Buffer(
             multiline=True,
             history=history,
-            completer=_Ways(actions),
+            completer=self._ways,
             complete_while_typing=Condition(self._completes),
         )
         self.application: Application[None] = Application(
@@ -371,13 +376,22 @@ class Editor:
                 pass
 
     def _complete(self) -> None:
-        state = self.buffer.complete_state
-        if state is None:
-            self.buffer.start_completion(insert_common_part=True)
+        buffer = self.buffer
+        state = buffer.complete_state
+        if state is not None and state.completions:
+            buffer.complete_next()
+            if len(state.completions) == 1:  # nothing is left to choose: Enter sends the text
+                buffer.complete_state = None
             return
-        self.buffer.complete_next()
-        if len(state.completions) == 1:  # nothing is left to choose: Enter sends the text
-            self.buffer.complete_state = None
+        # Where the search that typing began is still under way, another one would not begin.
+        event = CompleteEvent(completion_requested=True)
+        found = list(self._ways.get_completions(buffer.document, event))
+        if len(found) == 1:
+            buffer.apply_completion(found[0])
+            return
+        if found and (common := get_common_complete_suffix(buffer.document, found)):
+            buffer.insert_text(common)
+        buffer.start_completion(insert_common_part=True)
 
     def leave_insertion(self) -> bool:
         """Leave the insert mode of vi; returns whether it was left."""
