@@ -578,7 +578,7 @@ def test_a_stop_in_the_middle_of_a_text(project: Path) -> None:
 
 
 HELD_IMPORT = """\
-import sys, threading, time
+import importlib.util, sys, threading, time
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -586,10 +586,20 @@ HERE = Path(__file__).parent
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "pydantic_ai" and threading.current_thread() is not threading.main_thread():
+        if name != "pydantic_ai" or threading.current_thread() is threading.main_thread():
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def held(module):  # here only the lock of this module is held, not that of all imports
             (HERE / "began").touch()
             while not (HERE / "go").exists():
                 time.sleep(0.01)
+            execute(module)
+
+        spec.loader.exec_module = held
+        return spec
 
 
 sys.meta_path.insert(0, Finder())
