@@ -20,8 +20,8 @@ from fast_agent.cards.placeholder import parse_template
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.formats.assembly import ImportTarget, assemble
 from fast_agent.formats.export import Target, export_cards, write_toml
-from fast_agent.formats.exported_servers import SERVERS_FIELD, SERVERS_FILE, tool_name
 from fast_agent.formats.reading import read_foreign
+from fast_agent.formats.servers import SERVERS_FIELD, SERVERS_FILE, tool_name
 from fast_agent.mcp.server import connect_name
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.environment import VariableNames

@@ -13,14 +13,14 @@ from fast_agent.cards.placeholder import Placeholder, parse_template
 from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.errors import ModelError
-from fast_agent.formats.exported_servers import (
+from fast_agent.formats.readers.crewai import TEMPLATES, crew_parts
+from fast_agent.formats.servers import (
     SERVERS_FIELD,
     SERVERS_FILE,
     Target,
     export_server,
     tool_name,
 )
-from fast_agent.formats.readers.crewai import TEMPLATES, crew_parts
 from fast_agent.mcp.server import connect_name
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.yaml_writer import write_yaml
