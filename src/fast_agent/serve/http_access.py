@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from fast_agent.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     Headers = Sequence[tuple[bytes, bytes]]
 
@@ -80,9 +80,24 @@ class HttpSettings(NamedTuple):
         Raises:
             ConfigError: One of them is not a host name, not an origin, or not an address.
         """
-        check_hosts(self.allow_hosts)
-        check_origins(self.allow_origins)
-        check_proxies(self.trusted_proxies)
+        _check(
+            "--allow-host",
+            self.allow_hosts,
+            lambda one: None if _HOST.fullmatch(one) else "a host name",
+            "pass the name that clients use, such as `agents.example.com`",
+        )
+        _check(
+            "--allow-origin",
+            self.allow_origins,
+            lambda one: None if _ORIGIN.fullmatch(one) else "an origin",
+            "pass scheme and host of the page, such as `https://app.example.com`",
+        )
+        _check(
+            "--trusted-proxy",
+            self.trusted_proxies,
+            _no_network,
+            "pass an address or a network, such as `127.0.0.1` or `10.0.0.0/8`",
+        )
 
 
 class Refusal(NamedTuple):
@@ -218,48 +233,21 @@ _ACCEPTED = Checked(None)
 _NO_TOKEN = Refusal(401, "a bearer token is needed", [(b"www-authenticate", b"Bearer")])
 
 
-def check_hosts(given: Iterable[str]) -> None:
-    """Check the values of `--allow-host`.
-
-    Raises:
-        ConfigError: One of them is not a host name, with or without a port.
-    """
+def _check(
+    option: str, given: Iterable[str], missed: Callable[[str], str | None], hint: str
+) -> None:
+    """Check the values of an option; `missed` returns what a value is not, or None."""
     for one in given:
-        if _HOST.fullmatch(one) is None:
-            raise ConfigError(
-                f"`--allow-host {one}` is not a host name",
-                hint="pass the name that clients use, such as `agents.example.com`",
-            )
+        if (kind := missed(one)) is not None:
+            raise ConfigError(f"`{option} {one}` is not {kind}", hint=hint)
 
 
-def check_origins(given: Iterable[str]) -> None:
-    """Check the values of `--allow-origin`.
-
-    Raises:
-        ConfigError: One of them is not an origin.
-    """
-    for one in given:
-        if _ORIGIN.fullmatch(one) is None:
-            raise ConfigError(
-                f"`--allow-origin {one}` is not an origin",
-                hint="pass scheme and host of the page, such as `https://app.example.com`",
-            )
-
-
-def check_proxies(given: Iterable[str]) -> None:
-    """Check the values of `--trusted-proxy`.
-
-    Raises:
-        ConfigError: One of them is neither an address nor a network.
-    """
-    for one in given:
-        try:
-            ipaddress.ip_network(one)
-        except ValueError as error:
-            raise ConfigError(
-                f"`--trusted-proxy {one}` is not an address: {error}",
-                hint="pass an address or a network, such as `127.0.0.1` or `10.0.0.0/8`",
-            ) from None
+def _no_network(text: str) -> str | None:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError as error:
+        return f"an address: {error}"
+    return None
 
 
 def _given_twice(headers: Headers) -> str | None:
