@@ -458,4 +458,6 @@ def acts(effects: Sequence[Effect]) -> str:
         return f"{first.refusal} ({first.place})"
     if first.holder.kind == "skill":
         return f"`{first.kind}` is not approved: {first.subject}{more} ({first.place})"
-    return f"it would {first.kind} {first.subject}{more} ({first.place}), which is not approved"
+    # What is used is a whole sentence.
+    what = first.subject if first.kind == "use" else f"it would {first.kind} {first.subject}"
+    return f"{what}{more} ({first.place}), which is not approved"

@@ -236,7 +236,7 @@ class Registry:
         sound = not any(load.failed for load in loads.values())
         if sound and (tools or servers):
             if receiver is not None:
-                _see_that_it_calls(receiver, roots, tools)
+                _see_that_there_is(receiver, roots)
             name = receiver or _receiver(roots, tools, both)
             added[name] = added.get(name, AttachedTools()).with_more(tools, servers)
         self._swap(roots, added, loads)
@@ -325,11 +325,15 @@ class Registry:
         """
         before = self._snapshot
         wanted = tuple(dict.fromkeys(agents))
-        for name in wanted:
+        for name in (*wanted, receiver):
             _see_that_there_is(name, before.roots)
-        _see_that_it_calls(receiver, before.roots, wanted)
-        has = before.load_set.cards[receiver].config.agents
-        new = tuple(name for name in wanted if name != receiver and name not in has)
+        config = before.load_set.cards[receiver].config
+        if wanted and not calls_agents(config):
+            raise CardError(
+                f"agent `{receiver}` is of type `{config.type}`, which has no tools of its own",
+                hint="attach them to an agent that calls others",
+            )
+        new = tuple(name for name in wanted if name not in (receiver, *config.agents))
         if new:
             added = dict(before.added)
             own = added.get(receiver, AttachedTools())
@@ -446,16 +450,6 @@ def _see_that_there_is(name: str, roots: Roots) -> None:
         near = closest(name, names)
         hint = did_you_mean(near, "load a card with this name, or correct the reference")
         raise CardError(f"no agent is named `{name}`", hint=hint)
-
-
-def _see_that_it_calls(name: str, roots: Roots, tools: Collection[str]) -> None:
-    _see_that_there_is(name, roots)
-    config = next(card.config for card in _cards(roots) if card.config.name == name)
-    if tools and not calls_agents(config):
-        raise CardError(
-            f"agent `{name}` is of type `{config.type}`, which has no tools of its own",
-            hint="attach them to an agent that calls others",
-        )
 
 
 def _receiver(roots: Roots, tools: Collection[str], both: Collection[str]) -> str:

@@ -388,7 +388,7 @@ SERVER = "mcp: {{servers: {{who: {{command: '{python}', args: ['{script}', someo
     [
         (
             {"card.md": "---\nmodel: passthrough\nservers: [who]\n---\nHi."},
-            "it would use server `who` serves agent `card` (card.md:3)",
+            "server `who` serves agent `card` (card.md:3)",
         ),
         (
             {"card.md": "---\ntype: smart\nmodel: passthrough\n---\nHi."},
