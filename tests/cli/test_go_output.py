@@ -8,7 +8,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import anyio
 import pytest
+
+from fast_agent.agents.events import ModelRequested, Origin, TextStreamed
+from fast_agent.cli.running.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,6 +66,19 @@ class TestOutput:
         ]
         assert len(waited) < 7
         assert done.out == "hi\n"
+
+    @pytest.mark.anyio
+    async def test_a_request_that_is_made_again_is_waited_for_once(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr("fast_agent.cli.running.progress.SILENT_SECONDS", 0.01)
+        listener = Progress(quiet=False, stream=False).listener
+        assert listener is not None
+        origin = Origin("ann", "turn", None)
+        for event in (*2 * (ModelRequested(origin, "m", 1),), TextStreamed(origin, "hi")):
+            listener(event)
+        await anyio.sleep(0.1)
+        assert "still waiting" not in capsys.readouterr().err
 
     def test_an_empty_answer_says_so(self, run: Run, write_card: WriteCard) -> None:
         write_card("ann.md", "function_tools: [tools.py:none]")

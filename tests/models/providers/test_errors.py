@@ -13,7 +13,7 @@ from tests.models.conftest import OpenAIWire as Wired
 from tests.patience import pass_seconds, until
 
 from fast_agent.cards.agent_config import RequestParams
-from fast_agent.errors import ModelError
+from fast_agent.errors import ContextError, ModelError
 from fast_agent.messages.message import Message
 from fast_agent.models.check import Endpoint
 from fast_agent.models.model import (
@@ -143,6 +143,65 @@ async def test_too_long_a_conversation_says_so(start_wire: StartWire) -> None:
     )
     assert "too long" in error.message
     assert "history" in (error.hint or "")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "request (9036 tokens) exceeds the available context size (4096 tokens)"),
+        (500, "Context size has been exceeded."),
+        (400, "the input length exceeds the context length"),
+        (400, "The input (61709 tokens) is longer than the model's context length (40960 tokens)."),
+        (400, "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens)."),
+        (400, "The number of tokens to keep is greater than the context length (8 >= 4)."),
+        (400, "Trying to keep 9 tokens. The model is loaded with context length of only 4 tokens"),
+        (400, "invalid params, context window exceeds limit (2013)"),
+        (400, "Invalid request: Your request exceeded model token limit: 262144"),
+        (400, "This model's maximum prompt length is 131072 but the request contains 537812"),
+        (400, "The prompt is too long: 9000, model maximum context length: 4096"),
+        (422, "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 2048."),
+    ],
+)
+async def test_every_server_has_its_words_for_too_long_a_conversation(
+    start_wire: StartWire, status: int, text: str, stream: bool
+) -> None:
+    asked = ask_of(start_wire, Wired.error(status, text))
+    with pytest.raises(ContextError, match="too long for `generic"):
+        await asked.model.request(HELLO, asked.deltas.append if stream else None)
+    await asked.model.aclose()
+    assert asked.waits == []
+
+
+@pytest.mark.parametrize(
+    "event", [b'event: error\ndata: {"error":{"message":"%s"}}', b'data: {"error":"%s"}']
+)
+async def test_a_stream_can_say_that_the_conversation_is_too_long(
+    start_wire: StartWire, event: bytes
+) -> None:
+    event %= b"The number of tokens to keep is greater than the context length."
+    asked = ask_of(
+        start_wire, Reply([event + b"\n\n"], headers={"content-type": "text/event-stream"})
+    )
+    with pytest.raises(ContextError, match="`: The number of tokens to keep"):
+        await asked.model.request(HELLO, asked.deltas.append)
+    await asked.model.aclose()
+    assert asked.waits == []
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (400, "max_tokens must be at most 4096"),
+        (400, "`context_length` is not a field of this request"),
+        (413, "the request body is larger than 10 MB"),
+    ],
+)
+async def test_other_limits_do_not_shorten_a_conversation(
+    start_wire: StartWire, status: int, text: str
+) -> None:
+    error = await failure_of_request(ask_of(start_wire, Wired.error(status, text)))
+    assert not isinstance(error, ContextError)
 
 
 @pytest.mark.parametrize(

@@ -139,13 +139,17 @@ class _Waits:
             case ModelRequested(origin=origin, model=model):
                 self._wait(origin, model, SILENT_SECONDS, SILENT_SECONDS)
             case TextStreamed() | ModelAnswered() | TurnFinished():
-                timer = self._timers.pop(event.origin.turn_id, None)
-                if timer is not None:
-                    timer.cancel()
+                self._end(event.origin.turn_id)
             case _:
                 pass
 
+    def _end(self, turn_id: str) -> None:
+        timer = self._timers.pop(turn_id, None)
+        if timer is not None:
+            timer.cancel()
+
     def _wait(self, origin: Origin, model: str, seconds: float, whole: float) -> None:
+        self._end(origin.turn_id)  # of a request that failed and is made again
         loop = get_running_loop()
         self._timers[origin.turn_id] = loop.call_later(seconds, self._late, origin, model, whole)
 

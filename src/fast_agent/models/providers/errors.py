@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
@@ -30,6 +31,17 @@ _CREDENTIALS: Final[Mapping[str, str]] = MappingProxyType(
     {"bedrock": "your AWS credentials", "vertex": "your Google Cloud credentials"}
 )
 """What providers take that need no key."""
+_OVERFLOW: Final = re.compile(
+    r"exceeds? the (available context size|context (length|window)|maximum allowed length)"
+    r"|(longer|greater) than the (model's )?context length|context length of only"
+    r"|context size has been exceeded|context window exceeds|exceeded model token limit"
+    r"|maximum prompt length is|(prompt|input) is too long|max_new_tokens`? must be <=",
+    re.IGNORECASE,
+)
+"""How servers word that a conversation is too long, beyond what the library knows.
+
+In this order: llama.cpp, Ollama, SGLang, LM Studio, MiniMax, Moonshot, xAI, Fireworks, TGI.
+"""
 _OTHER_API: Final = "check that its address serves the API of this provider"
 
 
@@ -151,6 +163,14 @@ def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:
             return _connection_failure(error, endpoint)
         case lib.ModelRateLimitError():
             return _passing(error, f"{who} is limiting the rate of requests{detail}")
+        case _ if isinstance(error, lib.ModelContextWindowExceededError) or _OVERFLOW.search(
+            detail or str(error)
+        ):
+            return Failure(
+                f"the conversation is too long for {who}{detail}",
+                "clear or shorten the history, or use a model with a longer context",
+                too_long=True,
+            )
         case lib.ModelUnavailableError() | lib.ModelServerError():
             return _passing(error, f"{who} is failing{_status(error)}{detail}")
         case lib.ModelHTTPError() if error.provider_retry_hint:
@@ -190,12 +210,6 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
             if endpoint.base_url:
                 hint += f"; check `{_section(endpoint)}.base_url` too"
             return Failure(f"{_provider(endpoint)} has no model `{endpoint.model}`{detail}", hint)
-        case lib.ModelContextWindowExceededError():
-            return Failure(
-                f"the conversation is too long for {_who(endpoint)}{detail}",
-                "clear or shorten the history, or use a model with a longer context",
-                too_long=True,
-            )
         case lib.ModelQuotaExceededError():
             return Failure(
                 f"the quota or credit at {_provider(endpoint)} is used up{detail}",
