@@ -136,6 +136,15 @@ async def test_a_rejected_request_is_not_tried_again(start_wire: StartWire) -> N
     assert len(asked.wire.seen) == 1
 
 
+async def test_what_a_server_does_not_support_is_not_tried_again(start_wire: StartWire) -> None:
+    asked = ask_of(start_wire, Wired.error(500, "image input is not supported"))
+    error = await failure_of_request(asked)
+    assert error.message == (
+        "`generic.m` rejected the request (HTTP 500): image input is not supported"
+    )
+    assert len(asked.wire.seen) == 1
+
+
 async def test_too_long_a_conversation_says_so(start_wire: StartWire) -> None:
     text = "This model's maximum context length is 10 tokens"
     error = await failure_of_request(

@@ -171,6 +171,8 @@ def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:
                 "clear or shorten the history, or use a model with a longer context",
                 too_long=True,
             )
+        case lib.ModelServerError() if "not supported" in detail:  # llama.cpp, of an image
+            return _refusal(error, endpoint, detail)
         case lib.ModelUnavailableError() | lib.ModelServerError():
             return _passing(error, f"{who} is failing{_status(error)}{detail}")
         case lib.ModelHTTPError() if error.provider_retry_hint:
