@@ -49,7 +49,7 @@ HERE = Path(__file__).parent / "reference"
 PYTHON_FIELDS = Path(__file__).parents[1] / "src/fast_agent/agent_fields.py"
 EFFECTS = (
     "`effects` are what a field can make a [found](../trust.md) file do; a `${NAME}` in any field "
-    "is a `send` besides."
+    "is also a `send`."
 )
 KEYS_HEAD = (
     "# Keys\n\nThe keys of [the terminal](../terminal.md); others edit the text as in emacs.\n"
@@ -117,7 +117,7 @@ def cards_page() -> str:
     lines = [
         "# Card fields",
         "",
-        "One row a field; a dot marks the types that have it.",
+        "One row per field; a dot marks the types that have it.",
         EFFECTS,
         "",
     ]

@@ -29,22 +29,22 @@ class AgentFields(TypedDict, total=False):
     default: bool | None
     """Whether a conversation starts with this agent."""
     tool_only: bool | None
-    """Whether the agent is only a tool of others: not listed, never the default."""
+    """Whether the agent is only a tool for others: not listed, never the default."""
     model: str | Sequence[str] | None
-    """The model, as `provider.name`, an alias or `local`; of a list, the next answers where one
+    """The model, as `provider.name`, an alias or `local`; in a list, the next answers if one
     fails."""
     use_history: bool | None
-    """Whether a turn sees the turns before it."""
+    """Whether a turn sees earlier turns."""
     trim_tool_history: bool | None
-    """Whether the model is given only the last tool call of each earlier turn."""
+    """Whether the model sees only the last tool call of each earlier turn."""
     compaction: bool | Compaction | Mapping[str, Any] | None
-    """When the conversation is summarized to fit the context window; `false` is never."""
+    """When the conversation is summarized to fit the context window; `false` means never."""
     request_params: RequestParams | Mapping[str, Any] | None
     """Parameters of model requests."""
     human_input: bool | None
-    """Whether the agent may ask a person."""
+    """Whether the agent may ask the user."""
     api_key: str | None
-    """Key for the model's provider; better a `${VARIABLE}`."""
+    """API key for the model's provider; prefer a `${VARIABLE}`."""
     messages: str | Sequence[str] | None
     """History files the agent starts with."""
     servers: Sequence[str] | None
@@ -60,10 +60,10 @@ class AgentFields(TypedDict, total=False):
         | Mapping[str, str | McpConnect | Mapping[str, Any]]
         | None
     )
-    """MCP servers the card brings: a URL or a command line, or a mapping with `target`; by name or
+    """MCP servers the card defines: a URL or a command line, or a mapping with `target`; by name or
     in a list."""
     skills: str | Sequence[str] | None
-    """Skill directories; unset takes the usual ones, an empty list takes none."""
+    """Skill directories; unset means the usual ones, an empty list none."""
     resource_tools: bool | None
     """Whether the agent may list and read the packaged documents."""
     function_tools: FunctionRef | Sequence[FunctionRef] | None
@@ -94,11 +94,11 @@ class AgentFields(TypedDict, total=False):
     child_history: Mapping[str, ChildHistory | Mapping[str, Any]] | None
     """Per called agent, its own `source` and `merge_target`."""
     confirm: str | Sequence[str] | None
-    """Tools a person has to allow each call of, by name, with `*` and `?`."""
+    """Tools whose every call the user must approve, by name, with `*` and `?`."""
     max_parallel: int | None
-    """Most called agents at work at the same time."""
+    """Maximum number of called agents running at the same time."""
     child_timeout_sec: float | None
-    """Longest run of a called agent, in seconds."""
+    """Timeout of a called agent, in seconds."""
     max_display_instances: int | None
     """How many runs of called agents are shown in full."""
     queue: str | None
@@ -115,7 +115,7 @@ class ChainFields(TypedDict, total=False):
     default: bool | None
     """Whether a conversation starts with this agent."""
     tool_only: bool | None
-    """Whether the agent is only a tool of others: not listed, never the default."""
+    """Whether the agent is only a tool for others: not listed, never the default."""
     sequence: Required[Sequence[str]]
     """The agents, in order."""
     cumulative: bool | None
@@ -132,13 +132,13 @@ class ParallelFields(TypedDict, total=False):
     default: bool | None
     """Whether a conversation starts with this agent."""
     tool_only: bool | None
-    """Whether the agent is only a tool of others: not listed, never the default."""
+    """Whether the agent is only a tool for others: not listed, never the default."""
     fan_out: Required[Sequence[str]]
-    """The agents that work at the same time."""
+    """The agents that run at the same time."""
     fan_in: str | None
     """The agent that joins the answers."""
     include_request: bool | None
-    """Whether `fan_in` is given the request too."""
+    """Whether `fan_in` also receives the request."""
 
 
 class EvaluatorOptimizerFields(TypedDict, total=False):
@@ -149,7 +149,7 @@ class EvaluatorOptimizerFields(TypedDict, total=False):
     default: bool | None
     """Whether a conversation starts with this agent."""
     tool_only: bool | None
-    """Whether the agent is only a tool of others: not listed, never the default."""
+    """Whether the agent is only a tool for others: not listed, never the default."""
     messages: str | Sequence[str] | None
     """History files the agent starts with."""
     generator: Required[str]
@@ -159,9 +159,9 @@ class EvaluatorOptimizerFields(TypedDict, total=False):
     min_rating: Literal["POOR", "FAIR", "GOOD", "EXCELLENT"] | None
     """The rating that is good enough."""
     max_refinements: int | None
-    """Most rounds of rewriting."""
+    """Maximum number of rewrites."""
     refinement_instruction: str | None
-    """What the generator is asked to do when it rewrites."""
+    """What the generator is told when it rewrites."""
 
 
 class RouterFields(TypedDict, total=False):
@@ -172,18 +172,18 @@ class RouterFields(TypedDict, total=False):
     default: bool | None
     """Whether a conversation starts with this agent."""
     tool_only: bool | None
-    """Whether the agent is only a tool of others: not listed, never the default."""
+    """Whether the agent is only a tool for others: not listed, never the default."""
     model: str | Sequence[str] | None
-    """The model, as `provider.name`, an alias or `local`; of a list, the next answers where one
+    """The model, as `provider.name`, an alias or `local`; in a list, the next answers if one
     fails."""
     use_history: bool | None
-    """Whether a turn sees the turns before it."""
+    """Whether a turn sees earlier turns."""
     request_params: RequestParams | Mapping[str, Any] | None
     """Parameters of model requests."""
     human_input: bool | None
-    """Whether the agent may ask a person."""
+    """Whether the agent may ask the user."""
     api_key: str | None
-    """Key for the model's provider; better a `${VARIABLE}`."""
+    """API key for the model's provider; prefer a `${VARIABLE}`."""
     messages: str | Sequence[str] | None
     """History files the agent starts with."""
     servers: Sequence[str] | None
@@ -197,7 +197,7 @@ class RouterFields(TypedDict, total=False):
     agents: Required[Sequence[str]]
     """The agents it may call."""
     hand_off: bool | None
-    """Whether the chosen agent is given what was said to the router before."""
+    """Whether the chosen agent receives what was said to the router before."""
 
 
 class OrchestratorFields(TypedDict, total=False):
@@ -208,18 +208,18 @@ class OrchestratorFields(TypedDict, total=False):
     default: bool | None
     """Whether a conversation starts with this agent."""
     tool_only: bool | None
-    """Whether the agent is only a tool of others: not listed, never the default."""
+    """Whether the agent is only a tool for others: not listed, never the default."""
     model: str | Sequence[str] | None
-    """The model, as `provider.name`, an alias or `local`; of a list, the next answers where one
+    """The model, as `provider.name`, an alias or `local`; in a list, the next answers if one
     fails."""
     use_history: bool | None
-    """Whether a turn sees the turns before it."""
+    """Whether a turn sees earlier turns."""
     request_params: RequestParams | Mapping[str, Any] | None
     """Parameters of model requests."""
     human_input: bool | None
-    """Whether the agent may ask a person."""
+    """Whether the agent may ask the user."""
     api_key: str | None
-    """Key for the model's provider; better a `${VARIABLE}`."""
+    """API key for the model's provider; prefer a `${VARIABLE}`."""
     messages: str | Sequence[str] | None
     """History files the agent starts with."""
     agents: Required[Sequence[str]]
@@ -233,7 +233,7 @@ class OrchestratorFields(TypedDict, total=False):
     plan_type: Literal["full", "iterative"] | None
     """The whole plan first, or step by step."""
     plan_iterations: int | None
-    """Most plans asked of the model; -1 means no limit."""
+    """Maximum number of plans; -1 means no limit."""
     agents_as_tools_options: AgentsAsToolsOptions | None
     """The fields on children as one value; single ones go before it."""
 
@@ -246,14 +246,14 @@ class IterativePlannerFields(TypedDict, total=False):
     default: bool | None
     """Whether a conversation starts with this agent."""
     tool_only: bool | None
-    """Whether the agent is only a tool of others: not listed, never the default."""
+    """Whether the agent is only a tool for others: not listed, never the default."""
     model: str | Sequence[str] | None
-    """The model, as `provider.name`, an alias or `local`; of a list, the next answers where one
+    """The model, as `provider.name`, an alias or `local`; in a list, the next answers if one
     fails."""
     request_params: RequestParams | Mapping[str, Any] | None
     """Parameters of model requests."""
     api_key: str | None
-    """Key for the model's provider; better a `${VARIABLE}`."""
+    """API key for the model's provider; prefer a `${VARIABLE}`."""
     messages: str | Sequence[str] | None
     """History files the agent starts with."""
     agents: Required[Sequence[str]]
@@ -265,7 +265,7 @@ class IterativePlannerFields(TypedDict, total=False):
     child_history: Mapping[str, ChildHistory | Mapping[str, Any]] | None
     """Per called agent, its own `source` and `merge_target`."""
     plan_iterations: int | None
-    """Most plans asked of the model; -1 means no limit."""
+    """Maximum number of plans; -1 means no limit."""
     agents_as_tools_options: AgentsAsToolsOptions | None
     """The fields on children as one value; single ones go before it."""
 
@@ -278,22 +278,22 @@ class MakerFields(TypedDict, total=False):
     default: bool | None
     """Whether a conversation starts with this agent."""
     tool_only: bool | None
-    """Whether the agent is only a tool of others: not listed, never the default."""
+    """Whether the agent is only a tool for others: not listed, never the default."""
     messages: str | Sequence[str] | None
     """History files the agent starts with."""
     worker: Required[str]
-    """The agent that is asked again and again."""
+    """The agent that is asked repeatedly."""
     k: int | Literal["auto"] | None
-    """How many votes an answer must be ahead by; `auto` measures."""
+    """By how many votes an answer must lead; `auto` measures it."""
     max_samples: int | None
-    """Most answers asked for."""
+    """Maximum number of answers."""
     match_strategy: Literal["exact", "normalized", "structured"] | None
     """When two answers count as the same."""
     red_flag_max_length: int | None
     """Answers longer than this many characters are discarded."""
     steps: int | None
-    """How many such steps the whole task has, for `k: auto`."""
+    """Number of such steps in the whole task, for `k: auto`."""
     target_success: float | None
-    """How likely all of them shall be right, for `k: auto`."""
+    """Probability that all of them are right, for `k: auto`."""
     calibration_samples: int | None
-    """Answers `k: auto` measures on; without it 20, and up to 100 where steps are many."""
+    """Number of answers that `k: auto` measures; default: 20, and up to 100 for many steps."""

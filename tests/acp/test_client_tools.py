@@ -144,7 +144,7 @@ async def test_a_choice_is_asked_without_forms_too(tmp_path: Path) -> None:
             )
             assert there.editor.said().endswith(said)
         await there.prompt(session, call("request_human_input", message="Why?"))
-        assert there.editor.said().endswith("the person dismissed the question")
+        assert there.editor.said().endswith("the user dismissed the question")
 
 
 @pytest.mark.spec("ACP-20")

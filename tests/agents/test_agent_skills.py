@@ -240,10 +240,10 @@ async def test_the_shell_asks_once_a_skill_of_a_server_was_loaded(
         assert "ran" in await call(runtime, "execute", execute)
         assert "# Refunds" in await call(runtime, "load_skill", '{"name": "refunds"}')
         refused = await call(runtime, "execute", execute)
-        assert "no person allowed the command" in refused
+        assert "the user did not allow the command" in refused
         # What stands in a history travels; so a fresh instance asks too.
         clone = runtime.clone("alice")
-        assert "no person allowed" in await clone.send(f"***CALL_TOOL execute {execute}")
+        assert "the user did not allow" in await clone.send(f"***CALL_TOOL execute {execute}")
 
 
 def copy_in(text: str) -> Path:
@@ -335,7 +335,7 @@ async def test_a_skill_that_a_reached_card_loads_is_known_to_the_agent_around_it
             "message": '***CALL_TOOL load_skill {"name": "refunds"}',
         }
         assert "# Refunds" in await call(runtime, "smart", json.dumps(arguments))
-        assert "no person allowed the command" in await call(runtime, "execute", execute)
+        assert "the user did not allow the command" in await call(runtime, "execute", execute)
 
 
 def with_tools(home: Path) -> tuple[Settings, dict[str, Any]]:
@@ -376,12 +376,12 @@ async def test_functions_and_server_tools_wait_for_approval_of_a_loaded_skill(
         for tool, arguments in ((add, '{"a": 2, "b": 3}'), ("note", '{"text": "two"}')):
             refused = await call(runtime, tool, arguments)
             assert "`refunds` of server `web` was loaded without approval" in refused
-            assert "no person allowed the call" in refused
+            assert "the user did not allow the call" in refused
         # Another instance may hold the text in its history, so it is kept from acting too.
         clone = runtime.clone("alice")
-        assert "no person allowed" in await clone.send('***CALL_TOOL note {"text": "three"}')
+        assert "the user did not allow" in await clone.send('***CALL_TOOL note {"text": "three"}')
         write = '{"path": "a.txt", "content": "x"}'
-        assert "no person allowed the call" in await call(runtime, "write_file", write)
+        assert "the user did not allow the call" in await call(runtime, "write_file", write)
         assert not (tmp_path / "a.txt").exists()
         # What only reads the skill goes on.
         read = '{"skill": "refunds", "path": "terms.md"}'

@@ -82,7 +82,7 @@ async def test_it_is_not_made_otherwise(
     new_program: NewProgram, tmp_path: Path, answer: HumanAnswer
 ) -> None:
     answered = await said(new_program, tmp_path, "wipe", Person(answer))
-    assert answered == "`wipe` was not run: the person did not allow it"
+    assert answered == "`wipe` was not run: the user did not allow it"
 
 
 @pytest.mark.spec("PERMISSION-1")

@@ -59,7 +59,7 @@ def login(*arguments: str) -> tuple[int, str, str]:
 @pytest.mark.spec("OAUTH-1")
 def test_login_use_list_and_logout(project: Path, server: Server, run: Run) -> None:
     declare(project, server)
-    assert run("auth").out == "this program is authorized at no server\n"
+    assert run("auth").out == "this program is not authorized at any server\n"
     card = project / "ann.md"
     card.write_text("---\ntype: agent\nmodel: passthrough\nservers: [docs]\n---\nBe brief.\n")
     done = run("go", "--card", card, "--message", "hi")

@@ -49,7 +49,7 @@ TRIALS = (
     Trial(
         "a command that is not allowed",
         (("--deny-all", "exec", f'{_CALL} execute {{"command": "touch made"}}'),),
-        "`execute` was not run: the person does not allow it",
+        "`execute` was not run: the user does not allow it",
     ),
     Trial(
         "a file that is written",

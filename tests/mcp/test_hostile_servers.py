@@ -82,7 +82,7 @@ async def test_a_call_gets_20_model_answers_and_then_none_where_nobody_can_be_as
         for _ in range(2):  # each call has its own share
             said = await call(pool, make_context(), "greedy", wanted=60, at_once=at_once)
             assert said.text == (
-                "20 answers; this call had 20 model answers, and no person allowed more"
+                "20 answers; this call had 20 model answers, and the user did not allow more"
             )
     assert oracle.answered == 40
     refusals = [line for line in caplog.messages if "no user is connected" in line]

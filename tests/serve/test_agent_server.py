@@ -159,7 +159,7 @@ async def test_a_question_of_an_agent_reaches_the_person_behind_its_client(
         async with connected(server, era, elicitation_callback=answer) as client:
             assert "declined" in await ask(client, "ann", call)
         async with connected(server, era) as client:
-            assert "no person to ask" in await ask(client, "ann", call)
+            assert "no user is connected" in await ask(client, "ann", call)
 
 
 @pytest.mark.spec("SERVE-7", "SERVE-8")

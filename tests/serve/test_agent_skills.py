@@ -44,7 +44,7 @@ async def test_the_client_that_calls_is_asked_and_no_other(tmp_path: Path, era: 
         connected(server, era, elicitation_callback=answering(no, "no")) as two,
         connected(server, era) as mute,
     ):
-        assert "the person does not want the skill" in await ask(two, "ann", LOAD)
+        assert "the user does not allow the skill" in await ask(two, "ann", LOAD)
         assert "# Refunds" in await ask(one, "ann", LOAD)
         assert (len(yes), len(no)) == (1, 1)
         for client in (two, mute):

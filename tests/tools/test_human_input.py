@@ -83,7 +83,7 @@ async def test_no_answer_is_reported(action: Any, words: str, context: ToolConte
 async def test_without_a_person_it_is_an_error_that_says_so(context: ToolContext) -> None:
     result = await ask(None, context, message="Anybody?")
     assert result.is_error
-    assert "no person to ask" in result.text
+    assert "no user is connected" in result.text
 
 
 @pytest.mark.parametrize(

@@ -303,7 +303,7 @@ def test_permissions(project: Path, tmp_path: Path) -> None:
         assert any(row == "> y" for row in terminal.display)
         terminal.send("\r")  # Enter does nothing before a choice
         terminal.send("n")
-        terminal.wait_for("the person did not allow it")
+        terminal.wait_for("the user did not allow it")
         assert not (project / "file").exists()
         terminal.send("\x7f")
         terminal.line(call)
@@ -378,7 +378,7 @@ def test_a_form_is_filled_in_field_by_field(project: Path, write_card: WriteCard
         terminal.line("again")
         terminal.wait_for_screen("(1 of 3)")
         terminal.line("/cancel")
-        terminal.wait_for("the person dismissed the question")
+        terminal.wait_for("the user dismissed the question")
 
 
 @pytest.mark.spec("T-K2.1", "T-K2.2")

@@ -464,7 +464,7 @@ def test_always_can_mean_the_first_words_of_a_command(project: Path, tmp_path: P
         terminal.line(call("echo four; touch made"))
         terminal.wait_for_screen("answer with 1-5")
         terminal.send("n")
-        terminal.wait_for("the person did not allow it")
+        terminal.wait_for("the user did not allow it")
         assert not (project / "made").exists()
         terminal.line("/permissions")
         terminal.wait_for("execute(echo *): always allow")

@@ -95,7 +95,7 @@ async def test_an_unusable_choice_is_asked_for_once_more(wrong: str) -> None:
     assert "does not have the required form" in again
     if wrong == route("nobody"):
         assert "'nobody' is not one of ['one', 'two']" in again
-    assert world.warnings == ["the structured answer was wrong and is asked for once more"]
+    assert world.warnings == ["the structured answer was invalid and is requested again"]
 
 
 @pytest.mark.spec("FLOW-ROUTER-3")

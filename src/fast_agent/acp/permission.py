@@ -196,7 +196,7 @@ class ClientPermission:
             if verdict is None:
                 chosen = await self._choice(request, subject)
                 if chosen is None:
-                    return "the person did not allow it"
+                    return "the user did not allow it"
                 verdict = "allow" if chosen.startswith("allow") else "reject"
                 if chosen.endswith("always"):
                     await run_sync(self._remembered.keep, place, subject.key, verdict)
@@ -204,7 +204,7 @@ class ClientPermission:
 
     def _settled(self, request: PermissionRequest, verdict: Verdict) -> str | None:
         if verdict == "reject":
-            return "the person does not allow it"
+            return "the user does not allow it"
         shown = call_id(request.context.turn_id, request.call.id)
         self._updates.send(
             {"sessionUpdate": "tool_call_update", "toolCallId": shown, "status": "in_progress"}

@@ -182,5 +182,5 @@ class RestartState:
                 asked=cast("int", facts["asked"]),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            log.warning("what the process before left cannot be read: %s", error)
+            log.warning("what the previous process left cannot be read: %s", error)
             return None

@@ -498,7 +498,7 @@ class Turn:
             from fast_agent.agents.output import correction
 
             self._corrected = True
-            self._warn("the structured answer was wrong and is asked for once more")
+            self._warn("the structured answer was invalid and is requested again")
             return correction(error)
         return None
 

@@ -59,26 +59,30 @@ RESULT_BYTES = Whole(minimum=1024)
 USAGE_LIMITS = Record(
     entries=(
         Entry(
-            "max_requests", COUNT, "most model requests", effects=("ease",), spelling="maxRequests"
+            "max_requests",
+            COUNT,
+            "maximum number of model requests",
+            effects=("ease",),
+            spelling="maxRequests",
         ),
         Entry(
             "max_total_tokens",
             COUNT,
-            "most input and output tokens together",
+            "maximum of input and output tokens together",
             effects=("ease",),
             spelling="maxTotalTokens",
         ),
         Entry(
             "max_tool_calls",
             Whole(minimum=0),
-            "most tool calls",
+            "maximum number of tool calls",
             effects=("ease",),
             spelling="maxToolCalls",
         ),
         Entry(
             "max_cost",
             Number(above=0),
-            "most US dollars for model requests; the last request may pass it",
+            "maximum cost of model requests in US dollars; the last request may exceed it",
             effects=("ease",),
             spelling="maxCost",
         ),
@@ -87,10 +91,18 @@ USAGE_LIMITS = Record(
 )
 REQUEST_PARAMS = Record(
     entries=(
-        Entry("max_tokens", COUNT, "most tokens of one answer", effects=(), spelling="maxTokens"),
+        Entry(
+            "max_tokens", COUNT, "maximum tokens of one answer", effects=(), spelling="maxTokens"
+        ),
         Entry("temperature", Number(minimum=0), "sampling temperature", effects=()),
         Entry("top_p", Number(above=0, maximum=1), "nucleus sampling", effects=(), spelling="topP"),
-        Entry("top_k", COUNT, "most likely tokens to sample from", effects=(), spelling="topK"),
+        Entry(
+            "top_k",
+            COUNT,
+            "number of most likely tokens to sample from",
+            effects=(),
+            spelling="topK",
+        ),
         Entry("seed", Whole(), "seed of the sampling", effects=()),
         Entry(
             "stop_sequences",
@@ -116,7 +128,8 @@ REQUEST_PARAMS = Record(
         Entry(
             "max_iterations",
             COUNT,
-            "most model requests of one turn; without it 99, and 3 for an agent without any tool",
+            "maximum number of model requests in one turn; default: 99, or 3 for an agent"
+            " without tools",
             effects=("ease",),
             spelling="maxIterations",
         ),
@@ -130,28 +143,29 @@ REQUEST_PARAMS = Record(
         Entry(
             "timeout_seconds",
             Number(above=0),
-            "longest wait for one model request, in seconds",
+            "timeout of one model request, in seconds",
             effects=(),
             spelling="timeoutSeconds",
         ),
         Entry(
             "retries",
             Whole(minimum=0),
-            "most times a failed model request is sent again; 11, or 3 where nothing is reached",
+            "maximum number of retries of a model request; default: 11, or 3 if the"
+            " connection fails",
             effects=(),
         ),
         Entry(
             "retry_seconds",
             Number(minimum=0),
-            "most seconds one model request waits between its attempts in all; 60 unless said",
+            "maximum time one model request waits between retries in all, in seconds; default: 60",
             effects=(),
             spelling="retrySeconds",
         ),
         Entry(
             "tool_result_bytes",
             AnyOf((RESULT_BYTES, MapOf(RESULT_BYTES))),
-            "most bytes of text of one tool result the model is given, 32768 unless said; or a"
-            " mapping of tool names or patterns to bytes, whose first entry that fits holds",
+            "maximum text of one tool result given to the model, in bytes; default: 32768; or a"
+            " mapping of tool names or patterns to bytes, of which the first match counts",
             effects=(),
             spelling="toolResultBytes",
         ),
@@ -186,7 +200,7 @@ REQUEST_PARAMS = Record(
         Entry(
             "extra_body",
             AnyMapping(),
-            "sent to the provider as it is",
+            "sent to the provider unchanged",
             effects=("send",),
             spelling="extraBody",
         ),
@@ -203,13 +217,13 @@ COMPACTION = AnyOf(
                 Entry(
                     "share",
                     Number(above=0, maximum=1),
-                    "the part of the context window at which it is done; 0.85 unless said",
+                    "the fraction of the context window at which it happens; default: 0.85",
                     effects=(),
                 ),
                 Entry(
                     "agent",
                     Text(),
-                    "the agent that writes the summary; the agent's own model without it",
+                    "the agent that writes the summary; default: the agent's own model",
                     effects=(),
                 ),
                 Entry(

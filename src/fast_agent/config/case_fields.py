@@ -115,17 +115,17 @@ _USAGE: Final = Record(
 _SHARE: Final = Number(minimum=0, maximum=1)
 _JUDGE: Final = Record(
     (
-        Entry("agent", Text(), "its name, of the cards of this file", effects=(), required=True),
+        Entry("agent", Text(), "its name, among the cards of this file", effects=(), required=True),
         Entry("criteria", Text(), "what a good answer is", effects=(), required=True),
-        Entry("threshold", _SHARE, "the lowest score that passes; 0.7", effects=()),
+        Entry("threshold", _SHARE, "the lowest score that passes; default: 0.7", effects=()),
     ),
     Judge,
 )
 _EXPECT: Final = Record(
     (
         Entry("text", Text(blank=True), "the whole answer", effects=()),
-        Entry("contains", _TEXTS, "texts the answer holds", effects=()),
-        Entry("lacks", _TEXTS, "texts the answer does not hold", effects=()),
+        Entry("contains", _TEXTS, "texts the answer contains", effects=()),
+        Entry("lacks", _TEXTS, "texts the answer does not contain", effects=()),
         Entry("matches", _TEXTS, "patterns found in the answer", effects=()),
         Entry(
             "json_schema", AnyMapping(), "JSON Schema of the answer, which is then JSON", effects=()
@@ -138,7 +138,7 @@ _EXPECT: Final = Record(
             "a part of the workflow's record, such as its route",
             effects=(),
         ),
-        Entry("usage", _USAGE, "most that is used by the whole case", effects=()),
+        Entry("usage", _USAGE, "maximum usage of the whole case", effects=()),
         Entry("error", Text(), "a part of the error the case ends with", effects=()),
         Entry("judge", _JUDGE, "the agent that scores the answer", effects=()),
     ),
@@ -158,7 +158,8 @@ _CASE: Final = Record(
         Entry(
             "agent",
             Text(),
-            "who is sent it; else the agent the file is named after, or the default one",
+            "the agent it is sent to; default: the one the file is named after, or the default"
+            " agent",
             effects=(),
         ),
         Entry(
@@ -178,10 +179,12 @@ _CASE: Final = Record(
         Entry(
             "repeats",
             Whole(minimum=1, maximum=MAX_REPEATS),
-            "how often it is run where its model is asked",
+            "how often a live case is run",
             effects=(),
         ),
-        Entry("pass_rate", _SHARE, "the share of these runs that have to pass; 1", effects=()),
+        Entry(
+            "pass_rate", _SHARE, "the fraction of these runs that must pass; default: 1", effects=()
+        ),
         Entry(
             "data",
             Text(),
@@ -195,7 +198,10 @@ CASE_FILE: Final = Record(
     (
         Entry("cards", _TEXTS, "cards to load, from this file's directory", effects=("read",)),
         Entry(
-            "model", Text(), "the model of every agent, over their cards", effects=("run", "read")
+            "model",
+            Text(),
+            "the model of every agent, overriding their cards",
+            effects=("run", "read"),
         ),
         Entry("recordings", Text(), "the directory of recordings", effects=("read", "write")),
         Entry("multi_card", Flag(), "whether a card file may hold several cards", effects=()),

@@ -100,7 +100,7 @@ NO_TRUST: Final = TrustSettings()
 _NAMES: Final = ListOf(Text())
 TRUST: Final = Record(
     entries=(
-        Entry("own", ListOf(PathText()), "directories whose contents count as given", effects=()),
+        Entry("own", ListOf(PathText()), "directories whose contents count as yours", effects=()),
         Entry(
             "hosts",
             _NAMES,
@@ -129,7 +129,7 @@ TRUST: Final = Record(
             "what may never be allowed, not even by `--trust`",
             effects=(),
         ),
-        Entry("ask", Flag(), "whether a person may be asked; false answers no", effects=()),
+        Entry("ask", Flag(), "whether the user may be asked; `false` answers no", effects=()),
     ),
     build=TrustSettings,
 )
@@ -153,13 +153,13 @@ SAMPLING: Final = Record(
         Entry(
             "model",
             Text(),
-            "the model that answers; the agent's own without it",
+            "the model that answers; default: the agent's own",
             effects=("run", "read"),
         ),
         Entry(
             "max_answers",
             COUNT,
-            "most answers for one call before the person is asked",
+            "maximum number of answers for one call before the user is asked",
             effects=("ease",),
         ),
     ),
@@ -175,21 +175,21 @@ OAUTH: Final = Record(
         Entry(
             "issuer",
             Text(),
-            "the only authorization server that is used, by its address",
+            "address of the only authorization server to use",
             effects=("connect",),
         ),
-        Entry("client_id", Text(), "what this program is registered as", effects=()),
+        Entry("client_id", Text(), "client ID this program is registered as", effects=()),
         Entry(
             "client_secret",
             SecretText(),
-            "the secret of that registration; needs `issuer`",
+            "client secret of that registration; needs `issuer`",
             effects=("send",),
         ),
         Entry("scopes", ListOf(Text()), "the scopes to ask for", effects=()),
         Entry(
             "callback_port",
             Whole(minimum=1, maximum=65535),
-            "the loopback port the browser is sent back to",
+            "loopback port that the browser is redirected to",
             effects=(),
         ),
     ),
@@ -199,9 +199,7 @@ OAUTH: Final = Record(
 
 SERVER: Final = Record(
     entries=(
-        Entry(
-            "transport", OneOf(get_args(Transport)), "how to reach it; may be left out", effects=()
-        ),
+        Entry("transport", OneOf(get_args(Transport)), "transport; optional", effects=()),
         Entry("command", PathText(program=True), "the program, for `stdio`", effects=("run",)),
         Entry("args", ListOf(Text(blank=True)), "arguments of the program", effects=("run",)),
         Entry("env", _SECRETS, "environment variables added for the program", effects=("run",)),
@@ -217,56 +215,54 @@ SERVER: Final = Record(
         Entry(
             "include_instructions",
             Flag(),
-            "whether its instructions are part of those of agents",
+            "whether its instructions are added to those of agents",
             effects=(),
         ),
         Entry(
             "load_on_start",
             Flag(),
-            "whether it is connected to when the program starts",
+            "whether to connect when the program starts",
             effects=(),
         ),
         Entry(
             "roots",
             ListOf(AnyOf((PathText(), ROOT))),
-            "what the server may work on",
+            "directories the server may work on",
             effects=("read",),
         ),
-        Entry(
-            "read_timeout_seconds", _SECONDS, "longest wait for an answer, in seconds", effects=()
-        ),
+        Entry("read_timeout_seconds", _SECONDS, "timeout of a request, in seconds", effects=()),
         Entry(
             "connect_timeout_seconds",
             _SECONDS,
-            "longest wait for a connection, in seconds",
+            "timeout of connecting, in seconds",
             effects=(),
         ),
         Entry(
             "list_timeout_seconds",
             _SECONDS,
-            "longest wait for a page of a list, in seconds",
+            "timeout of one page of a list, in seconds",
             effects=(),
         ),
         Entry(
             "call_timeout_seconds",
             _SECONDS,
-            "longest time of one call in all, in seconds",
+            "timeout of one whole call, in seconds",
             effects=("ease",),
         ),
         Entry(
             "sampling",
             AnyOf((Flag(), SAMPLING)),
-            "whether it may ask for model answers, or how they are given",
+            "whether it may request model answers (sampling), or how they are given",
             effects=(),
         ),
         Entry(
             "elicitation",
             AnyOf((Flag(), ELICITATION)),
-            "whether it may ask the person questions",
+            "whether it may ask the user questions (elicitation)",
             effects=(),
         ),
         Entry("protocol", OneOf(get_args(Protocol)), "which version of MCP to speak", effects=()),
-        Entry("enabled", Flag(), "whether it can be used at all", effects=()),
+        Entry("enabled", Flag(), "whether it is enabled", effects=()),
     ),
     build=dict,
 )
@@ -331,16 +327,14 @@ SETTINGS: Final = Record(
         Entry(
             "default_model",
             AnyOf((Text(), ListOf(Text()))),
-            "model of cards that name none; of a list, the next answers where one fails",
+            "model of cards without `model`; in a list, the next answers if one fails",
             effects=("run", "read"),
         ),
-        Entry(
-            "request_params", REQUEST_PARAMS, "request parameters under those of cards", effects=()
-        ),
+        Entry("request_params", REQUEST_PARAMS, "default request parameters of cards", effects=()),
         Entry(
             "compaction",
             COMPACTION,
-            "when conversations are summarized to fit the context window, where cards do not say",
+            "when conversations are summarized to fit the context window, by default",
             effects=(),
         ),
         Entry("model_aliases", MapOf(Text()), "short names of models", effects=("run", "read")),
@@ -352,32 +346,32 @@ SETTINGS: Final = Record(
                         Entry(
                             "context_window",
                             COUNT,
-                            "tokens its context window holds",
+                            "size of its context window in tokens",
                             effects=(),
                         ),
                         Entry(
                             "input_cost",
                             Number(minimum=0),
-                            "US dollars for a million input tokens",
+                            "US dollars per million input tokens",
                             effects=(),
                         ),
                         Entry(
                             "output_cost",
                             Number(minimum=0),
-                            "US dollars for a million output tokens",
+                            "US dollars per million output tokens",
                             effects=(),
                         ),
                         Entry(
                             "cached_input_cost",
                             Number(minimum=0),
-                            "US dollars for a million input tokens read from a cache",
+                            "US dollars per million input tokens read from a cache",
                             effects=(),
                         ),
                     ),
                     build=StatedFacts,
                 )
             ),
-            "context windows and prices by model, over those that are known",
+            "context windows and prices by model, in place of the built-in ones",
             effects=(),
         ),
         Entry(
@@ -385,19 +379,19 @@ SETTINGS: Final = Record(
             MapOf(
                 Record(
                     (
-                        Entry("in_flight", COUNT, "requests at the same time", effects=()),
-                        Entry("requests_per_minute", COUNT, "requests within a minute", effects=()),
+                        Entry("in_flight", COUNT, "concurrent requests", effects=()),
+                        Entry("requests_per_minute", COUNT, "requests per minute", effects=()),
                         Entry(
                             "tokens_per_minute",
                             COUNT,
-                            "input and output tokens within a minute",
+                            "input and output tokens per minute",
                             effects=(),
                         ),
                     ),
                     build=ModelLimits,
                 )
             ),
-            "how often models are asked, by model, provider or endpoint; more requests wait",
+            "rate limits of requests, by model, provider or endpoint; requests beyond them wait",
             effects=(),
         ),
         Entry(
@@ -410,7 +404,7 @@ SETTINGS: Final = Record(
         Entry(
             "endpoints",
             MapOf(ENDPOINT),
-            "endpoints that speak the OpenAI protocol, by name: `NAME.MODEL` asks one",
+            "OpenAI-compatible endpoints by name, for models `NAME.MODEL`",
             effects=(),
         ),
         Entry(
@@ -420,7 +414,7 @@ SETTINGS: Final = Record(
                     Entry(
                         "path", PathText(), "the GGUF file of the model `local`", effects=("run",)
                     ),
-                    Entry("threads", COUNT, "threads to compute with", effects=()),
+                    Entry("threads", COUNT, "number of threads", effects=()),
                     Entry("context", COUNT, "context length in tokens", effects=()),
                     Entry(
                         "models",
@@ -441,25 +435,25 @@ SETTINGS: Final = Record(
                     Entry(
                         "timeout_seconds",
                         _SECONDS,
-                        "longest run of one command, in seconds",
+                        "timeout of one command, in seconds",
                         effects=("ease",),
                     ),
                     Entry(
                         "max_output_bytes",
                         COUNT,
-                        "most bytes of output given to the model",
+                        "maximum output given to the model, in bytes",
                         effects=("ease",),
                     ),
                     Entry(
                         "variables",
                         ListOf(Text()),
-                        "variables that commands get although they look like secrets",
+                        "variables passed to commands although they look like secrets",
                         effects=("send",),
                     ),
                 ),
                 build=ShellSettings,
             ),
-            "bounds of the tool `execute`",
+            "limits of the tool `execute`",
             effects=(),
         ),
         Entry(
@@ -469,25 +463,27 @@ SETTINGS: Final = Record(
                     Entry(
                         "disk_seconds",
                         Number(minimum=0),
-                        "longest time between turns that wait for the disk; 0 for every turn",
+                        "maximum time between turns that wait for the disk, in seconds; 0 for"
+                        " every turn",
                         effects=("ease",),
                     ),
                     Entry(
                         "url",
                         SecretText(),
-                        "PostgreSQL database to keep sessions in, instead of files in the home",
+                        "PostgreSQL database for sessions, instead of files in the home",
                         effects=("connect", "send"),
                     ),
                     Entry(
                         "lease_seconds",
                         Number(minimum=1),
-                        "how long a server that stopped answering keeps a session in a database",
+                        "after how many seconds a server that stopped answering loses its"
+                        " sessions in a database",
                         effects=("ease",),
                     ),
                 ),
                 build=SessionSettings,
             ),
-            "conversations that are kept",
+            "saved conversations",
             effects=(),
         ),
         Entry(
@@ -525,19 +521,19 @@ SETTINGS: Final = Record(
                     Entry(
                         "key_file",
                         PathText(),
-                        "key that encrypts what the server and the store are given",
+                        "key that encrypts what the server and the store receive",
                         effects=("ease", "read"),
                     ),
                     Entry(
                         "parts",
                         SecretText(),
-                        "directory or PostgreSQL database of the long parts of runs",
+                        "directory or PostgreSQL database for the long parts of runs",
                         effects=("connect", "send"),
                     ),
                     Entry(
                         "heartbeat_seconds",
                         Number(minimum=1),
-                        "how long a worker may be silent before another one takes its steps",
+                        "after how many seconds of silence another worker takes over its steps",
                         effects=("ease",),
                     ),
                 ),
@@ -563,7 +559,7 @@ SETTINGS: Final = Record(
             effects=(),
         ),
         Entry("guide", GUIDE, "documents served as `guide://`", effects=()),
-        Entry("tui", TUI, "how the terminal looks and which keys it takes", effects=()),
+        Entry("tui", TUI, "appearance and keys of the terminal", effects=()),
         Entry(
             "foreign_agents",
             OneOf(get_args(ForeignTools)),

@@ -120,7 +120,7 @@ NO_TUI: Final = TuiSettings()
 TUI: Final = Record(
     entries=(
         Entry("theme", OneOf(get_args(ThemeName)), "the colours", effects=()),
-        Entry("width", Whole(minimum=20), "most columns of text", effects=()),
+        Entry("width", Whole(minimum=20), "maximum columns of text", effects=()),
         Entry("wrap", OneOf(get_args(Wrap)), "who wraps prose", effects=()),
         Entry("markdown", Flag(), "whether answers are drawn as Markdown", effects=()),
         Entry(

@@ -1,4 +1,4 @@
-"""What a batch returns: one row an item, in the order of the input."""
+"""What a batch returns: one row per item, in the order of the input."""
 
 from __future__ import annotations
 

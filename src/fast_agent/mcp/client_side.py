@@ -318,7 +318,7 @@ class ServerRequests:
                 from mcp.types import ErrorData
 
                 limit = self._spec.sampling_limit
-                text = f"this call had {limit} model answers, and no person allowed more"
+                text = f"this call had {limit} model answers, and the user did not allow more"
                 return ErrorData(code=SAMPLING_REFUSED, message=text)
             if (
                 isinstance(person, SamplingPerson)
@@ -374,7 +374,7 @@ class ServerRequests:
             name,
             call.model_answers,
             call.agent_name,
-            "no user is connected" if human is None else "the person did not allow it",
+            "no user is connected" if human is None else "the user did not allow it",
         )
         return False
 

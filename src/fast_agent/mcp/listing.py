@@ -287,7 +287,7 @@ class Listing(Generic[T]):
             if cursor is None:
                 return tuple(items), fresh_seconds
             if cursor in seen:
-                raise ToolError(f"{self._what}: the pages do not end, a cursor came again")
+                raise ToolError(f"{self._what}: the pages do not end: a cursor was repeated")
             seen.add(cursor)
         raise ToolError(f"{self._what}: over {PAGE_LIMIT} pages")
 

@@ -203,7 +203,7 @@ class Admission:
         problems = [
             Diagnostic(
                 REACHED_CODE.code,
-                f"`{card.config.name}` was not named by a person: {acts(effects)}",
+                f"`{card.config.name}` was not named by the user: {acts(effects)}",
                 card.path,
                 hint=_REACHED_HINT,
             )

@@ -26,7 +26,7 @@ ATTEMPTS = 3
 
 _SPEC = ToolSpec(
     NAME,
-    "Ask the person you work for a question and wait for the answer. Use it for what only they can"
+    "Ask the user a question and wait for the answer. Use it for what only they can"
     " know or decide.",
     {
         "type": "object",
@@ -86,7 +86,7 @@ class HumanInputTool(RuntimeTool):
             return error_result(call.id, problem.message)
         human = context.human or self._human
         if human is None:
-            return error_result(call.id, "there is no person to ask; continue without an answer")
+            return error_result(call.id, "no user is connected; continue without an answer")
         asked = request
         for _ in range(ATTEMPTS):
             answer = await ask_human(human, asked, call.id)
@@ -94,7 +94,7 @@ class HumanInputTool(RuntimeTool):
             if problem is None:
                 return _result(call.id, answer, request.schema)
             asked = replace(request, message=f"{request.message}\n\nthis does not fit: {problem}")
-        return error_result(call.id, f"the person gave no answer that fits {request.schema}")
+        return error_result(call.id, f"the user gave no answer that matches {request.schema}")
 
 
 def _request(call: ToolCall, agent_name: str) -> HumanRequest:
@@ -119,9 +119,9 @@ def _problem(answer: HumanAnswer, schema: JsonObject | None) -> str | None:
 
 def _result(call_id: str, answer: HumanAnswer, schema: JsonObject | None) -> ToolResult:
     if answer.action == "decline":
-        return ToolResult(call_id, (TextContent("the person declined to answer"),))
+        return ToolResult(call_id, (TextContent("the user declined to answer"),))
     if answer.action == "cancel":
-        return ToolResult(call_id, (TextContent("the person dismissed the question"),))
+        return ToolResult(call_id, (TextContent("the user dismissed the question"),))
     content = dict(answer.content or {})
     if schema is None:
         return ToolResult(call_id, (TextContent(str(content.get("text", ""))),))

@@ -102,7 +102,7 @@ class HumanPermission:
         )
         answer = await human.ask(question)
         agreed = answer.action == "accept" and (answer.content or {}).get("call") == "yes"
-        return None if agreed else "the person did not allow it"
+        return None if agreed else "the user did not allow it"
 
 
 def _describe_request(request: PermissionRequest) -> str:

@@ -296,14 +296,14 @@ class TerminalPermission:
         if self.mode == "trusting":
             return None
         if self.mode == "reading":
-            return "the permission mode `reading` allows no calls that a person is asked about"
+            return "the permission mode `reading` allows no calls that need approval"
         subject = self._subjects.of(request)
         if subject.lasts:
             verdict = await run_sync(
                 remembered_verdict, self._remembered, str(self._cwd), subject, self.allowed
             )
             if verdict is not None:
-                return None if verdict == "allow" else "the person does not allow it"
+                return None if verdict == "allow" else "the user does not allow it"
         return await self._settle(
             await self._questions.ask(self._question(request, subject)), subject
         )
@@ -369,9 +369,9 @@ class TerminalPermission:
                     Question("Why not? The agent gets your answer.", [], parse=_text)
                 )
                 said = f": {why}" if isinstance(why, str) and why.strip() else ""
-                return f"the person did not allow it{said}"
+                return f"the user did not allow it{said}"
             case _:
-                return "the person did not allow it"
+                return "the user did not allow it"
 
     async def _covered(self, subject: Subject) -> tuple[str, ...]:
         """Ask how much of a command is always allowed; nothing more where that is dismissed."""

@@ -309,7 +309,7 @@ async def test_a_call_without_a_message_is_an_error_result(
     tool = child_tool(PassthroughModel)
     boss = make_agent(script([asks, Message.assistant("ok")]), tools=[tool])
     await boss.send("go")
-    assert "its one argument is `message`" in boss.history[2].tool_results[0].text
+    assert "its only argument is `message`" in boss.history[2].tool_results[0].text
 
 
 @pytest.mark.anyio

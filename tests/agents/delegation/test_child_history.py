@@ -442,7 +442,7 @@ async def test_an_answer_is_never_nothing_and_never_without_end(answer: str) -> 
         if answer:
             assert 1_000_000 <= len(result.text) < 1_001_000
         else:
-            assert result.text == "[the agent answered without a word]"
+            assert result.text == "[the agent returned an empty answer]"
         assert runtime.agent("kid").history[-1].text == answer
 
 

@@ -168,7 +168,7 @@ async def test_code_that_comes_with_a_card_does_not_run(room: Room, field: str) 
         more = {"message": "hi"} if tool == "smart" else {}
         result = await room.call(tool, agent_card_path="card.md", **more)
         assert "FA811" in result.text
-        assert "was not named by a person" in result.text
+        assert "was not named by the user" in result.text
         assert "card.md:3:1" in result.text  # the key
         assert result.is_error == (tool == "smart")
     assert not (room.work / "ran").exists()
@@ -419,7 +419,7 @@ async def test_a_card_a_model_named_acts_as_a_found_one(
     call = {"agent_card_path": "cards", "agent": "card", "message": "***CALL_TOOL who__who {}"}
     done = await room.call("smart", **call)
     assert done.is_error
-    assert f"`card` was not named by a person: {refused}" in done.text
+    assert f"`card` was not named by the user: {refused}" in done.text
     assert "FA811" in done.text
     config.write_text(own + server)
     room.home.chmod(0o700)

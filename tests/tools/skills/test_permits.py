@@ -105,7 +105,7 @@ class Refusing:
 
     async def ask(self, request: PermissionRequest) -> str | None:
         self.asked.append(str(request.call.arguments.get("command")))
-        return "the person did not allow it"
+        return "the user did not allow it"
 
 
 def skill_in(root: Path, allowed: str = "Bash(touch:*)") -> None:

@@ -40,7 +40,7 @@ MAX_ANSWER = 1_000_000
 The middle of a longer one is left out. What is merged into a history is whole.
 """
 
-EMPTY_ANSWER = "[the agent answered without a word]"
+EMPTY_ANSWER = "[the agent returned an empty answer]"
 """What the parent receives for an empty answer."""
 
 MAX_DESCRIPTION = 1000
@@ -136,7 +136,7 @@ class AgentTool:
             if problems is not None:
                 return "", f"the arguments are not of its form: {problems}"
         elif not alone:
-            return "", "its one argument is `message`, a string"
+            return "", "its only argument is `message`, a string"
         return (str(message) if alone else json.dumps(arguments, ensure_ascii=False)), None
 
     async def _tell(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:

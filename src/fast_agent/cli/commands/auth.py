@@ -47,7 +47,7 @@ def list_authorizations(output: str = "human") -> None:
         line = f"{one.server}   by {one.issuer}{scope}, {_expiry(one)}, in the {one.place}"
         standard_output().line(visible(line))
     if not known:
-        standard_output().line("this program is authorized at no server")
+        standard_output().line("this program is not authorized at any server")
 
 
 @command.command()
@@ -58,14 +58,14 @@ def list_authorizations(output: str = "human") -> None:
     type=click.Choice(["keyring", "file"]),
     help="Where to keep the tokens.  [default: the keyring, if there is one]",
 )
-@click.option("--no-browser", is_flag=True, help="Print the address, and open nothing.")
+@click.option("--no-browser", is_flag=True, help="Print the address instead of opening a browser.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=1),
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="Longest wait for your answer in the browser.",
+    help="Maximum wait for your answer in the browser.",
 )
 @options.CONFIG_PATH
 def login(

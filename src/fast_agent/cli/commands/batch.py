@@ -19,28 +19,29 @@ _COUNT = click.IntRange(min=0)
 )  # fmt: skip
 @click.option(
     "--output", "target", type=options.PATH, metavar="FILE", required=True,
-    help="The results, one row an item, in the order of the items.",
+    help="The results, one row per item, in the order of the items.",
 )  # fmt: skip
 @options.cards("the agent")
-@click.option("--agent", metavar="NAME", help="The agent that answers instead of the default one.")
+@click.option("--agent", metavar="NAME", help="The agent to use instead of the default one.")
 @options.MODEL
 @click.option(
     "--concurrency", type=click.IntRange(min=1),
-    help="Most items at a time.  [default: 10; 80 on Temporal, twice the slots of a worker]",
+    help="Maximum number of items at a time.  [default: 10; 80 on Temporal, twice the slots of a"
+    " worker]",
 )  # fmt: skip
 @click.option("--id-field", metavar="NAME", help="The field that names an item.")
 @click.option(
     "--json-schema", type=options.PATH, metavar="FILE",
-    help="Ask for answers of this JSON Schema.",
+    help="Require answers that match this JSON Schema.",
 )  # fmt: skip
-@click.option("--offset", type=_COUNT, default=0, help="Leave out the first items.")
-@click.option("--limit", type=_COUNT, help="Take at most so many items.")
-@click.option("--sample", type=_COUNT, help="Take so many items, chosen by chance.")
+@click.option("--offset", type=_COUNT, default=0, help="Skip this many items.")
+@click.option("--limit", type=_COUNT, help="Take at most this many items.")
+@click.option("--sample", type=_COUNT, help="Take this many items, chosen at random.")
 @click.option("--seed", type=int, default=0, help="Seed of the random choice of --sample.")
-@click.option("--include-input", is_flag=True, help="Put each item into its row.")
-@click.option("--retry-failed", is_flag=True, help="Run the items again that failed.")
+@click.option("--include-input", is_flag=True, help="Include each item in its row.")
+@click.option("--retry-failed", is_flag=True, help="Run the failed items again.")
 @click.option(
-    "--max-errors", metavar="N|N%", help="Stop when more items failed, or a larger part of them."
+    "--max-errors", metavar="N|N%", help="Stop when more items than this number or fraction failed."
 )
 @click.option(
     "--limit-cost", type=click.FloatRange(min=0), metavar="DOLLARS",

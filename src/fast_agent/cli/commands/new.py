@@ -38,7 +38,7 @@ class StarterSet:
 
 
 _TOOLS: Final = "a model that calls tools well, such as `--model sonnet`"
-_OBEYS: Final = "a model that keeps to the form it is asked for, such as `--model haiku`"
+_OBEYS: Final = "a model that follows the requested format, such as `--model haiku`"
 _KNOWS: Final = (
     "a model that understands what it reads, such as `--model haiku`: the small local one answers, "
     "and makes things up"
@@ -46,7 +46,7 @@ _KNOWS: Final = (
 
 SETS: Final[Mapping[str, StarterSet]] = {
     "assistant": StarterSet(
-        "answers, reads and edits files, counts words, has texts shortened",
+        "answers, reads and edits files, counts words, shortens texts",
         "hello",
         {
             "assistant.md": """\
@@ -193,7 +193,7 @@ Read the facts out of the text you are given. Invent nothing: what the text does
         options="--json-schema {directory}/invoice.schema.json ",
     ),
     "evaluator": StarterSet(
-        "writes, has the text judged, and writes again until it is good",
+        "writes a text, has it judged, and rewrites it until it is good",
         "A letter that asks a library to open on Sundays",
         {
             "letter.md": """\
@@ -276,7 +276,7 @@ def _list_sets(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 )
 @click.option(
     "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list_sets,
-    help="List the sets and leave.",
+    help="List the sets and exit.",
 )  # fmt: skip
 def command(directory: Path, name: str) -> None:
     """Write a starter set of cards into DIRECTORY (cards/); files that exist stay as they are."""

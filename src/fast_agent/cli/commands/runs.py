@@ -172,7 +172,7 @@ def cancel(run_ids: tuple[str, ...], **carrier: Any) -> None:
     "from_step",
     type=click.IntRange(min=1),
     metavar="STEP",
-    help="Ask this step of the run again, and all that began after it; `runs show` numbers them.",
+    help="Repeat this step and all that began after it; `runs show` numbers them.",
 )
 @click.option("--trust", is_flag=True, help="Let everything found act in this run.")
 @options.quiet("Print nothing but errors.")

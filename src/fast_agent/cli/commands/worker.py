@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--slots", type=click.IntRange(min=1), default=40, show_default=True,
-    help="Most steps at a time, of each --queue.",
+    help="Maximum number of steps at a time, of each --queue.",
 )  # fmt: skip
 @click.option(
     "--rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
-    help="Most steps a second of each --queue, over all workers of it.",
+    help="Maximum number of steps a second of each --queue, over all its workers.",
 )  # fmt: skip
 @click.option(
     "--drain", "drain_seconds", type=click.FloatRange(min=0), default=30.0, show_default=True,

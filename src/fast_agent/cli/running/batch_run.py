@@ -359,7 +359,7 @@ class BatchCommand(CardOptions):
 
     @property
     def _window(self) -> int:
-        """Most items at a time."""
+        """Maximum number of items at a time."""
         if self.concurrency is not None:
             return self.concurrency
         return TEMPORAL_CONCURRENCY if self._is_on_temporal else CONCURRENCY

@@ -59,7 +59,7 @@ _AGENT = {
 _TASK = {
     "tools": ("Python objects", "write `function_tools: [file.py:name]` in the agent's card"),
     "async_execution": ("it does not wait", "use a card of type `parallel`"),
-    "human_input": ("a person reads the answer", "write `human_input: true` in the agent's card"),
+    "human_input": ("the user reviews the answer", "write `human_input: true` in the agent's card"),
     "output_file": ("where the answer is written", "start `fast-agent go` with `--results FILE`"),
     "output_json": ("the shape of the answer", "start `fast-agent go` with `--json-schema FILE`"),
     "output_pydantic": ("the shape of the answer", "give a class to `structured` in Python"),

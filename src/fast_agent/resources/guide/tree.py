@@ -147,7 +147,7 @@ class _Building:
                 continue
             if self._config.is_found and names_secret(PurePath(path)):
                 self._note(
-                    path, "is named as files with secrets are, and no person named the guide"
+                    path, "is named as files with secrets are, and the user did not name the guide"
                 )
                 continue
             document = Document(category.name, name, path, stamp)

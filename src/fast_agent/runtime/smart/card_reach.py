@@ -239,11 +239,11 @@ def code_problems(card: Card) -> Iterator[Diagnostic]:
     """Find what of a card runs code or opens connections."""
     for field in _CODE:
         if getattr(card.config, field):
-            message = f"`{card.config.name}` was not named by a person, and has `{field}`"
+            message = f"`{card.config.name}` was not named by the user, and has `{field}`"
             yield _problem(card, REACHED_CODE, field, message)
     template = parse_template(card.config.instruction or "")
     if template.uses("url"):
-        message = f"`{card.config.name}` was not named by a person, and fetches a web page"
+        message = f"`{card.config.name}` was not named by the user, and fetches a web page"
         yield _problem(card, REACHED_CODE, "instruction", message)
 
 

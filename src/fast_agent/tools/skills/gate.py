@@ -271,7 +271,7 @@ class SkillGate:
             if standing == "changed":
                 raise SkillError(
                     f"the skill `{skill.name}` of server `{skill.label}` changed since it was"
-                    " approved; it needs approval again, and there is no person to ask",
+                    " approved; it needs approval again, and no user is connected",
                     hint="continue without it",
                 )
             return False
@@ -280,7 +280,7 @@ class SkillGate:
             if standing == "changed":
                 self._approvals.revoke(skill.label, skill.entry)
             raise SkillError(
-                f"the person does not want the skill `{skill.name}` of server `{skill.label}`",
+                f"the user does not allow the skill `{skill.name}` of server `{skill.label}`",
                 hint="continue without it",
             )
         try:
@@ -332,7 +332,7 @@ class GatedTool(WrappedTool):
                 "the call",
             )
         return error_result(
-            call.id, f"`{self.spec.name}` was not run: {who}, and no person allowed {what}"
+            call.id, f"`{self.spec.name}` was not run: {who}, and the user did not allow {what}"
         )
 
 
