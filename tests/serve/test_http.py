@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import socket
 import time
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -25,7 +27,6 @@ from fast_agent.serve.resource_server import ResourceServer
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
 
 TOKEN = "a-token-of-some-length"
 ONE = "skill://one/SKILL.md"
@@ -324,6 +325,24 @@ async def test_a_server_whose_task_fails_ends_and_says_so(
     with pytest.raises(RunError, match="one of its tasks failed"):
         await serve_http(server, settings, open_socket(settings))
     assert "no more of it" in capfd.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux has `prlimit`")
+def test_without_a_descriptor_the_most_silent_client_makes_room(tmp_path: Path) -> None:
+    write_skill(tmp_path, "one")
+    with Served(tmp_path) as server, closing(server.connect()) as silent:
+        silent.request("GET", "/health")
+        assert silent.getresponse().read()
+        place = Path(f"/proc/{server.process.pid}/fd")
+        used = max(int(one.name) for one in place.iterdir())
+        _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (used + 1, hard))
+        with closing(server.connect()) as another:
+            another.request("GET", "/health")
+            assert another.getresponse().status == 200
+        assert silent.sock is not None
+        assert silent.sock.recv(1) == b""
+        assert server.stop() == (0, "cannot accept a connection: too many open files\n")
 
 
 def test_a_taken_port_is_reported() -> None:

@@ -279,12 +279,7 @@ class EvaluatorOptimizer(Workflow):
             if shape.problem == before:
                 raise
             return None
-        if isinstance(result.structured, Rating):
-            return result.structured
-        try:
-            return shape.parse(result.text)
-        except ValueError:
-            return None
+        return result.structured if isinstance(result.structured, Rating) else None
 
     def _rewriting(self, request: Message, last: _Attempt) -> Message:
         """Return the message that asks the generator what to write again, and why."""
