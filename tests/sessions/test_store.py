@@ -61,6 +61,15 @@ def test_an_alias_finds_a_session_until_nothing_happened_in_it_for_too_long(
     assert store.aliased("ab13", idle_seconds=1e9) is None
 
 
+def test_a_session_that_cannot_get_its_alias_is_not_made(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    with store.create(alias="ab12"):
+        pass
+    with pytest.raises(SessionError, match="cannot get its alias: file exists"):
+        store.create(alias="ab12")
+    assert len(store.list()) == 1
+
+
 SECRET = "sk-secret-0123456789"
 
 

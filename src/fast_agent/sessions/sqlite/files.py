@@ -88,7 +88,9 @@ class SessionFiles:
                     file.write(session_id)
             except OSError as error:
                 log.close()
-                raise SessionError(f"the session cannot get its alias: {error}") from error
+                remove_files(self._path(session_id))
+                msg = f"the session cannot get its alias: {os_reason(error)}"
+                raise SessionError(msg) from error
         return log
 
     def open(self, session_id: str) -> SqliteLog:
