@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_DUMP_OPTIONS = frozenset(
+    {"--dump", "--dump-agents", "--dump-yaml", "--dump-agents-yaml", "--dump-agent"}
+)
+
 
 async def _talk(
     program: Program,
@@ -77,6 +81,13 @@ def _dump(program: Program, options: dict[str, str | bool | None]) -> bool:
         dump_one(program.load_set, one, Path(file), form, base=base)
         wanted = True
     return wanted
+
+
+def _wants_dump(program: Program) -> bool:
+    """Whether the command line of a script asks for the agents of a program that it holds."""
+    if not any(one.partition("=")[0] in _DUMP_OPTIONS for one in sys.argv[1:]):
+        return False
+    return any(value is program for value in vars(sys.modules["__main__"]).values())
 
 
 def _text(options: dict[str, str | bool | None], name: str) -> str | None:
@@ -321,6 +332,20 @@ class FastAgent(Program):
         except KeyboardInterrupt:
             sys.exit(130)
         return 0
+
+    def _begin(
+        self, notify: Callable[[str], None], shared: tuple[str, ...], *, partial_set: bool
+    ) -> None:
+        # So `python workflow.py --dump DIR` works for a script that calls `asyncio.run` itself.
+        if _wants_dump(self):
+            options, _ = _parser(self.name).parse_known_args()
+            try:
+                _dump(self, vars(options))
+            except FastAgentError as error:
+                _report(error)
+                sys.exit(error.status)
+            sys.exit(0)
+        super()._begin(notify, shared, partial_set=partial_set)
 
     def __dir__(self) -> list[str]:
         """Name what programs use, for completion; commands and servers use more."""

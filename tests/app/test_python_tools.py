@@ -179,6 +179,69 @@ fast.main(talk)
 """
 
 
+WORKFLOW = """\
+import asyncio, sys
+from fast_agent import FastAgent
+
+fast = FastAgent("workflow")
+
+
+@fast.agent("ann", "Be brief.", model="passthrough", default=True)
+async def main():
+    async with fast.run() as app:
+        print(await app("ran"), *sys.argv[1:])
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.spec("CARD-90")
+@pytest.mark.parametrize(
+    ("arguments", "status", "said", "written"),
+    [
+        (["--dump", "out"], 0, "", ["ann.md"]),
+        (["--verbose", "--dump-agents=out"], 0, "", ["ann.md"]),
+        (["--dump-yaml", "out"], 0, "", ["ann.yaml"]),
+        (["--dump-agent", "ann", "--dump-agent-path", "out/one.md"], 0, "", ["one.md"]),
+        (["--dump-agent", "ann"], 1, "error: `--dump-agent` and `--dump-agent-path` go", []),
+        (["--dump"], 2, "expected one argument", []),
+        (["--dumped", "out"], 0, "ran --dumped out", []),
+    ],
+)
+def test_a_script_that_runs_its_own_loop_dumps_its_agents(
+    arguments: list[str], status: int, said: str, written: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "workflow.py").write_text(WORKFLOW)
+    done = run_script(tmp_path, "workflow.py", *arguments)
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False)
+    assert said in done.stdout + done.stderr
+    assert ("ran" in done.stdout) is (said.startswith("ran"))
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == written
+
+
+def test_a_program_that_another_script_imports_dumps_nothing(tmp_path: Path) -> None:
+    (tmp_path / "workflow.py").write_text(WORKFLOW)
+    (tmp_path / "other.py").write_text("import asyncio, workflow\nasyncio.run(workflow.main())\n")
+    done = run_script(tmp_path, "other.py", "--dump", "out")
+    assert (done.returncode, done.stdout) == (0, "ran --dump out\n")
+    assert not (tmp_path / "out").exists()
+
+
+def run_script(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script with a home of its own."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=place,
+        env={"HOME": str(place), "FAST_AGENT_HOME": str(place / "home"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.mark.spec("PYAPI-4")
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
@@ -195,16 +258,8 @@ fast.main(talk)
 def test_a_program_takes_the_standard_options(
     arguments: tuple[str, ...], status: int, said: str, tmp_path: Path
 ) -> None:
-    file = tmp_path / "program.py"
-    file.write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, file, *arguments],
-        cwd=tmp_path,
-        env={"HOME": str(tmp_path), "FAST_AGENT_HOME": str(tmp_path / "home"), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = run_script(tmp_path, "program.py", *arguments)
     assert (done.returncode, "Traceback" in done.stderr) == (status, False)
     assert said in done.stdout + done.stderr
     written = sorted(one.name for one in (tmp_path / "out").glob("*"))
