@@ -118,6 +118,13 @@ def test_a_fix_of_an_unreadable_file_is_written(tmp_path: Path) -> None:
     assert apply_fixes([done], root=tmp_path).fixed == (done,)
 
 
+def test_a_file_that_is_gone_or_is_not_text_is_left(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_bytes(b"naem: \xff\n")
+    gone, binary = problem(1, 1, 4, "name"), problem(1, 1, 4, "name", path="b.yaml")
+    report = apply_fixes([gone, binary], root=tmp_path)
+    assert (report.fixed, report.left) == ((), (gone, binary))
+
+
 def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.yaml").write_text("abc\n")
 

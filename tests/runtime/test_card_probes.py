@@ -11,7 +11,7 @@ from fast_agent.cards.load import load_cards
 from fast_agent.config.load import load_settings
 from fast_agent.mcp.listing import SIZES_FILE, ListedTool, ToolSizes
 from fast_agent.mcp.server import from_connect, from_settings
-from fast_agent.runtime.card_probes import card_probes, history_probe
+from fast_agent.runtime.card_probes import card_probes, history_probe, skill_probe
 from fast_agent.text.span import Span
 
 if TYPE_CHECKING:
@@ -42,6 +42,20 @@ def test_a_single_name(tmp_path: Path) -> None:
     (card,) = load_cards([str(path)]).cards
     (gone,) = history_probe(card)
     assert (gone.path, gone.span) == (str(path), Span.at(2, 11, 7))
+
+
+def test_each_name_that_is_not_a_folder_of_skills_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "skills").mkdir()
+    (tmp_path / "file").touch()
+    path = tmp_path / "me.md"
+    path.write_text("---\nskills: [skills, file, gone]\n---\nBe brief.\n")
+    (card,) = load_cards([str(path)]).cards
+    file, gone = skill_probe(card, workspace=tmp_path)
+    assert (file.message, gone.message) == (
+        "the folder of skills `file` is not a folder",
+        "the folder of skills `gone` does not exist",
+    )
+    assert (file.span, gone.span) == (Span.at(2, 18, 4), Span.at(2, 24, 4))
 
 
 def test_nothing_to_read() -> None:

@@ -64,6 +64,19 @@ def test_what_is_loaded_or_run_later_is_protected(
     assert files.holds(tmp_path / path) is held
 
 
+@pytest.mark.parametrize(
+    ("path", "held"), [("bob.md", True), ("bob.py", False), ("below/bob.md", False)]
+)
+def test_of_a_project_that_lies_where_cards_are_loaded_from_only_cards_are_protected(
+    tmp_path: Path, path: str, *, held: bool
+) -> None:
+    (tmp_path / "ann.md").write_text("---\nname: ann\n---\nHi.\n")
+    program = FastAgent(cwd=tmp_path, environ={"FAST_AGENT_HOME": str(tmp_path / "home")})
+    program.load_agents(tmp_path)
+    files = ProtectedFiles(program, tmp_path / "home", tmp_path)
+    assert files.holds(tmp_path / path) is held
+
+
 def test_a_hard_link_to_a_loaded_file_is_protected(files: ProtectedFiles, tmp_path: Path) -> None:
     other, plain = tmp_path / "work/other.txt", tmp_path / "work/plain.txt"
     os.link(tmp_path / "work/team/shots.txt", other)

@@ -337,6 +337,30 @@ async def test_a_reload_keeps_the_configuration_or_takes_another_one(
         assert await runtime.agent("unnamed").send("hi") == "hi"
 
 
+async def test_a_changed_card_that_cannot_run_is_refused_as_a_whole(
+    new_runtime: NewRuntime,
+) -> None:
+    async with new_runtime(agent("ann"), agent("bob")) as runtime:
+        assert await runtime.agent("ann").send("hi") == "hi"
+        broken = LoadSet.of([Card(agent("ann", function_tools=("none.py:f",)), "ann.md")])
+        with pytest.raises(CardError, match=r"none\.py"):
+            await runtime.refresh(broken, ["ann"])
+        assert await runtime.agent("ann").send("again") == "again"
+
+
+async def test_a_skill_that_a_user_calls_is_the_message(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    (tmp_path / "skills/maker").mkdir(parents=True)
+    text = "---\nname: maker\ndescription: Makes.\n---\nMake $ARGUMENTS.\n"
+    (tmp_path / "skills/maker/SKILL.md").write_text(text)
+    async with new_runtime(agent(skills=("skills",))) as runtime:
+        skill = await runtime.call_skill("alice", "maker", "socks")
+        assert skill is not None
+        assert "Make socks." in skill.text
+        assert await runtime.call_skill("alice", "baker", "socks") is None
+
+
 async def test_an_unknown_model_is_an_error(new_runtime: NewRuntime) -> None:
     async with new_runtime(agent(model="passthru")) as runtime:
         with pytest.raises(ModelError, match="passthru"):

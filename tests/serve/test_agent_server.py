@@ -18,6 +18,7 @@ from tests.serve.agent_world import AgentWorld, ask, call_agent, connected, hear
 
 from fast_agent.errors import ConfigError
 from fast_agent.models.providers import provider
+from fast_agent.rpc.message import RemoteError
 from fast_agent.serve.agent_server import ServedClient
 from fast_agent.serve.agent_serving import ServeOptions, serve
 from fast_agent.serve.http_access import HttpSettings
@@ -378,3 +379,26 @@ def test_a_client_answers_for_a_model_as_it_declared(
     tool = types.Tool(name="t", input_schema={"type": "object"})
     asked = types.CreateMessageRequestParams(messages=[], max_tokens=1, tools=[tool])
     assert client.offers_model(asked) is with_tools
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (RemoteError("declined", -1, {"why": "cost"}), -1, "declined"),
+        (RemoteError("the connection ended"), types.INTERNAL_ERROR, "the connection ended"),
+        (None, types.INTERNAL_ERROR, "the answer is malformed"),
+    ],
+)
+async def test_a_client_whose_model_does_not_answer_is_an_error(
+    error: RemoteError | None, code: int, message: str
+) -> None:
+    async def ask(_method: str, _params: JsonObject) -> JsonObject:
+        if error is not None:
+            raise error
+        return {"role": "assistant"}
+
+    asked = types.CreateMessageRequestParams(messages=[], max_tokens=1)
+    answer = await ServedClient(ask, {"sampling": {}}).sample(asked)
+    assert isinstance(answer, types.ErrorData)
+    assert (answer.code, answer.message) == (code, message)
+    assert answer.data == (None if error is None else error.data)

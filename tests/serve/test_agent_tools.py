@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card import Card
 from fast_agent.cards.load_set import LoadSet
-from fast_agent.errors import RunError
-from fast_agent.serve.agent_tools import ExposedAgents
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.errors import CardError, RunError
+from fast_agent.serve.agent_tools import ExposedAgents, answer_of_problem
+
+if TYPE_CHECKING:
+    from fast_agent.diagnostics.diagnostic import Severity
 
 FORM = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -40,6 +45,24 @@ def test_secrets_are_redacted_where_the_server_knows_them() -> None:
 
     assert json.loads(exposed()["ann"].tool)["description"] == "Knows hunter2-hunter2."
     assert json.loads(exposed(redact=redact)["ann"].tool)["description"] == "Knows <<secret>>."
+
+
+def test_a_problem_is_reported_once_with_its_place_and_what_to_do() -> None:
+    def problem(message: str, path: str, severity: Severity = "error") -> Diagnostic:
+        return Diagnostic("FA101", message, path, severity=severity)
+
+    found = (
+        problem("`agent` has no field `x`", "/home/me/cards/ann.md"),
+        problem("no agent is named `eve`", ""),
+        problem("a remark", "ann.md", "info"),
+        problem("2 problems in `/home/me/cards`", "ann.md"),
+    )
+    error = CardError("2 problems in `/home/me/cards`", hint="fix them", diagnostics=found)
+    (said,) = answer_of_problem(error).content
+    assert said["text"] == (
+        "2 problems in `…/cards`\nhint: fix them\n…/ann.md: `agent` has no field `x`\n"
+        "no agent is named `eve`"
+    )
 
 
 @pytest.mark.parametrize(

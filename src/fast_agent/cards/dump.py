@@ -424,10 +424,7 @@ def _spelled_record(kind: Record, raw: JsonObject) -> JsonObject:
 
 def _fitting(kind: AnyOf, raw: JsonValue) -> Kind:
     wants_mapping = isinstance(raw, Mapping)
-    for one in kind.kinds:
-        if isinstance(one, MapOf | Record) == wants_mapping:
-            return one
-    return kind.kinds[0]
+    return next(one for one in kind.kinds if isinstance(one, MapOf | Record) == wants_mapping)
 
 
 def _has_variable(value: JsonValue) -> bool:

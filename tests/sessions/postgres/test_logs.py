@@ -337,6 +337,12 @@ def test_a_database_that_acknowledges_and_never_answers_is_taken_for_lost(
             assert kept in (["one", "two"], ["one", "two", "three", "four"])
 
 
+def test_an_answer_that_takes_a_while_is_awaited(server: PostgresServer) -> None:
+    with Line.connect(server.url, autocommit=True) as line:
+        (found,) = line.execute("SELECT pg_sleep(0.5), 'late'").fetchall()
+        assert found[1] == "late"
+
+
 @pytest.mark.spec("SESSION-29")
 @pytest.mark.parametrize("ways", [("to",), ("from",)])
 def test_a_silence_shorter_than_a_lease_loses_and_repeats_nothing(
