@@ -106,10 +106,10 @@ class ResourceRoots(NamedTuple):
             providers.append(InternalProvider())
         catalog = Catalog(providers, limits)
         additions = [] if skill is None else list(_skill_additions(skill))
-        if guide is not None:
-            from fast_agent.resources.guide.provider import guide_addition
+        if guide is not None or self.internal:
+            from fast_agent.resources.search import catalog_addition
 
-            additions.append(guide_addition(catalog))
+            additions.append(catalog_addition(catalog))
         return OpenRoots(catalog, additions, skill, guide)
 
     def _skill_provider(

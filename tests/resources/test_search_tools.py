@@ -1,4 +1,4 @@
-"""The tools of a server with a guide, over its real service."""
+"""The tools of a server with documents, over its real service."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fast_agent.resources.guide.provider import READ, SEARCH
 from fast_agent.resources.roots import ResourceRoots
+from fast_agent.resources.search import READ, SEARCH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +41,20 @@ def test_a_model_finds_and_reads_a_section_by_tools_alone(tools: dict[str, Serve
     )
     assert "# Deploy" in said(tools, READ, uri=uri)
     assert said(tools, SEARCH, query="zebra") == "nothing found; try other words"
+
+
+def test_the_internal_documents_alone_can_be_searched_and_read() -> None:
+    (addition,) = ResourceRoots(internal=True).open().additions
+    tools = {one.name: one for one in addition.tools()}
+    found = said(tools, SEARCH, query="fields of a router card")
+    uri = found.split(" § ")[0]
+    assert uri.startswith("internal://fast-agent/")
+    assert said(tools, READ, uri=uri).startswith("# ")
+
+
+def test_a_server_of_skills_alone_has_tools_of_its_own(tmp_path: Path) -> None:
+    additions = ResourceRoots(skills=(str(tmp_path),)).open().additions
+    assert SEARCH not in [one.name for addition in additions for one in addition.tools()]
 
 
 def test_wrong_arguments_are_answers(tools: dict[str, ServedTool]) -> None:
