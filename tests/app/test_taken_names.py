@@ -71,7 +71,7 @@ def test_a_found_agent_takes_no_name_of_a_given_one(project: Project) -> None:
     place = f"{FOUND}/helper.md"
     assert lines[0].startswith(f"agent `helper` of {place} is left out: something you gave")
     # What would have called the found one would reach the given one.
-    assert "would use your agent `helper` is called by `lead`" in lines[1]
+    assert "your agent `helper` is called by `lead`" in lines[1]
     assert list(program.load_set.cards) == ["helper", "plain"]
 
 

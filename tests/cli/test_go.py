@@ -363,6 +363,10 @@ class TestTools:
         # A project whose cards are tools for its default agent still runs its workflows.
         named = run(*options, "--agent", "talk")
         assert (named.code, named.out, named.codes) == (0, "hi\n", ["FA214"])
+        tool = ("--card-tool", ".fast-agent/tool-cards")
+        given = run(*options, "--agent", "talk", *tool, "--no-found")
+        assert (given.code, given.out) == (1, "")
+        assert "is of type `chain`, which has no tools of its own" in given.err
 
     def test_cards_as_tools_of_a_plain_agent(self, run: Run, write_card: WriteCard) -> None:
         write_card("bob.md")

@@ -83,7 +83,7 @@ class Attacked(Served):
     def finish(self) -> str:
         """Stop it in good order; return what it logged."""
         code, log = self.stop()
-        assert code == 0
+        assert code == 0, log
         assert "Traceback" not in log
         return log
 

@@ -290,7 +290,7 @@ async def test_a_call_without_an_answer_ends_in_time(
 
 
 @pytest.mark.parametrize(
-    ("how", "what"), [("repeat", "a cursor came again"), ("pages", "over 250 pages")]
+    ("how", "what"), [("repeat", "a cursor was repeated"), ("pages", "over 250 pages")]
 )
 async def test_a_list_that_never_ends_is_an_error(make_stdio: Any, how: str, what: str) -> None:
     async with ServerPool([make_stdio("endless", "tiny.py", how)]) as pool:

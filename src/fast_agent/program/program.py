@@ -252,7 +252,7 @@ class Program:
             CardError: With every problem of every card.
             ConfigError: With every problem of the configuration.
         """
-        cards, tools = tuple(cards), tuple(tools)
+        cards, tools, found = tuple(cards), tuple(tools), tuple(found)
         roots = self.expect(
             cards=cards,
             tools=tools,
@@ -284,6 +284,7 @@ class Program:
                 servers=tuple(servers),
                 receiver=receiver,
                 both={self._roots.key(path) for path in cards},
+                found={self._roots.key(path) for path in found},
             )
         except CardError as error:
             # Values of `${NAME}` stand in the report of cards that never came into the set.

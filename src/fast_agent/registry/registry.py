@@ -215,6 +215,7 @@ class Registry:
         servers: Collection[str] = (),
         receiver: str | None = None,
         both: Collection[str] = (),
+        found: Collection[str] = (),
     ) -> tuple[str, ...]:
         """Take in what was loaded; agents that are gone from a root are removed.
 
@@ -224,6 +225,8 @@ class Registry:
             servers: MCP servers another agent gets.
             receiver: The agent that gets these tools and servers; None is the default agent.
             both: Those of the tool roots whose agents may be the default one all the same.
+            found: Those of the roots that no user named: a receiver that calls no agents goes
+                without their tools, as the default agent does.
 
         Returns:
             The names of the agents loaded, in load order.
@@ -236,7 +239,7 @@ class Registry:
         sound = not any(load.failed for load in loads.values())
         if sound and (tools or servers):
             if receiver is not None:
-                _see_that_there_is(receiver, roots)
+                _see_that_it_calls(receiver, roots, set(tools).difference(found))
             name = receiver or _receiver(roots, tools, both)
             added[name] = added.get(name, AttachedTools()).with_more(tools, servers)
         self._swap(roots, added, loads)
@@ -325,15 +328,11 @@ class Registry:
         """
         before = self._snapshot
         wanted = tuple(dict.fromkeys(agents))
-        for name in (*wanted, receiver):
+        for name in wanted:
             _see_that_there_is(name, before.roots)
-        config = before.load_set.cards[receiver].config
-        if wanted and not calls_agents(config):
-            raise CardError(
-                f"agent `{receiver}` is of type `{config.type}`, which has no tools of its own",
-                hint="attach them to an agent that calls others",
-            )
-        new = tuple(name for name in wanted if name not in (receiver, *config.agents))
+        _see_that_it_calls(receiver, before.roots, wanted)
+        has = before.load_set.cards[receiver].config.agents
+        new = tuple(name for name in wanted if name != receiver and name not in has)
         if new:
             added = dict(before.added)
             own = added.get(receiver, AttachedTools())
@@ -450,6 +449,16 @@ def _see_that_there_is(name: str, roots: Roots) -> None:
         near = closest(name, names)
         hint = did_you_mean(near, "load a card with this name, or correct the reference")
         raise CardError(f"no agent is named `{name}`", hint=hint)
+
+
+def _see_that_it_calls(name: str, roots: Roots, tools: Collection[str]) -> None:
+    _see_that_there_is(name, roots)
+    config = next(card.config for card in _cards(roots) if card.config.name == name)
+    if tools and not calls_agents(config):
+        raise CardError(
+            f"agent `{name}` is of type `{config.type}`, which has no tools of its own",
+            hint="attach them to an agent that calls others",
+        )
 
 
 def _receiver(roots: Roots, tools: Collection[str], both: Collection[str]) -> str:

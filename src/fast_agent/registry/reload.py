@@ -111,6 +111,7 @@ class Reloader:
         servers: Collection[str] = (),
         receiver: str | None = None,
         both: Collection[str] = (),
+        found: Collection[str] = (),
     ) -> tuple[str, ...]:
         """Take roots in, and keep them up to date from now on.
 
@@ -120,6 +121,7 @@ class Reloader:
             servers: MCP servers another agent gets.
             receiver: The agent that gets these tools and servers; None is the default agent.
             both: Those of the tool roots whose agents may be the default one all the same.
+            found: Those of the roots that no user named; see `Registry.load`.
 
         Returns:
             The names of the agents loaded, in load order.
@@ -130,7 +132,12 @@ class Reloader:
         with self._lock:
             admitted = self._admitted(roots)
             load = partial(
-                self._registry.load, tools=tools, servers=servers, receiver=receiver, both=both
+                self._registry.load,
+                tools=tools,
+                servers=servers,
+                receiver=receiver,
+                both=both,
+                found=found,
             )
             if (tools or servers) and self._lacks(receiver):
                 self._deferred.append((receiver, load))

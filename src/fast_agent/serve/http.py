@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import signal
 import socket
 from asyncio import get_running_loop
@@ -15,6 +16,7 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from fast_agent.errors import ConfigError, RunError, os_reason
 from fast_agent.serve.connections import ConnectionLimits, Connections, LimitedLog
@@ -205,7 +207,7 @@ class Listener:
     """Accepts the connections of a listening socket.
 
     Args:
-        listening: The socket, which stays the caller's.
+        listening: The socket; closed once no more connections are accepted.
         limits: What clients may take.
         has_token: Whether clients must send a token.
 
@@ -223,6 +225,7 @@ class Listener:
         )
         self._listening = listening
         self._scope = anyio.CancelScope()
+        self._reserve: int | None = None
 
     async def run(self, new_protocol: Callable[[], BaseProtocol]) -> None:
         """Accept connections until `close`, and check them until cancelled.
@@ -235,19 +238,23 @@ class Listener:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._check)
             with self._scope:
-                while True:
-                    await self._accept(new_protocol)
+                try:
+                    while True:
+                        await self._accept(new_protocol)
+                finally:
+                    self._drop_reserve()
+                    self._listening.close()
 
     def close(self) -> None:
         """Accept no more connections; those that are open stay."""
         self._scope.cancel()
-        self._listening.close()
 
     async def wait_closed(self) -> None:
         """Return at once: nothing is left to wait for."""
 
     async def _accept(self, new_protocol: Callable[[], BaseProtocol]) -> None:
         loop = get_running_loop()
+        self._take_reserve()
         # Without a descriptor left, `accept` fails even if no client is waiting.
         await anyio.wait_readable(self._listening)
         try:
@@ -256,15 +263,37 @@ class Listener:
             return  # the client left before it was accepted
         except OSError as error:
             self.log(f"cannot accept a connection: {os_reason(error)}")
-            has_room = error.errno in _NO_ROOM and self.connections.end_most_silent()
-            # An ended connection returns its descriptor in a later step of the loop.
-            await anyio.sleep(0 if has_room else _PAUSE_SECONDS)
+            if error.errno not in _NO_ROOM:
+                await anyio.sleep(_PAUSE_SECONDS)
+            elif not self.connections.end_most_silent():
+                await self._turn_away()
+            await checkpoint()  # an ended connection returns its descriptor in a later step
             return
         _keep_little_unsent(connection)
         try:
             await loop.connect_accepted_socket(new_protocol, connection)
         except OSError:
             connection.close()
+
+    async def _turn_away(self) -> None:
+        """Accept a connection with the reserved descriptor and close it at once."""
+        if self._reserve is None:
+            await anyio.sleep(_PAUSE_SECONDS)
+            return
+        self._drop_reserve()
+        with suppress(OSError):
+            connection, _ = self._listening.accept()
+            connection.close()
+
+    def _take_reserve(self) -> None:
+        if self._reserve is None:
+            with suppress(OSError):
+                self._reserve = os.open(os.devnull, os.O_RDONLY)
+
+    def _drop_reserve(self) -> None:
+        if self._reserve is not None:
+            os.close(self._reserve)
+            self._reserve = None
 
     async def _check(self) -> None:
         """End connections that are silent for too long, once a second."""
