@@ -126,13 +126,15 @@ class TemporalWorld:
 
     @asynccontextmanager
     async def worker(self, **options: Any) -> AsyncGenerator[EditionHost]:
-        """Run a worker."""
-        stop = asyncio.Event()
+        """Run a worker; who waits for its runs is cancelled once it fails."""
+        stop, body = asyncio.Event(), asyncio.current_task()
+        assert body is not None
         async with self.host() as host:
             given = WorkerOptions(drain_seconds=1.0, **options)
             running = asyncio.create_task(
                 run_worker(self.client, self.options, given, host, self.store, stop)
             )
+            running.add_done_callback(lambda _: stop.is_set() or body.cancel())
             try:
                 yield host
             finally:
