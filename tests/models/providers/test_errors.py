@@ -136,6 +136,17 @@ async def test_a_rejected_request_is_not_tried_again(start_wire: StartWire) -> N
     assert len(asked.wire.seen) == 1
 
 
+@pytest.mark.parametrize(("provider", "hinted"), [("openai", True), ("generic", False)])
+async def test_a_server_behind_openai_may_know_chat_completions_only(
+    start_wire: StartWire, provider: str, hinted: bool
+) -> None:
+    asked = ask_of(
+        start_wire, Wired.error(400, "Cannot determine type of 'item'"), provider=provider
+    )
+    error = await failure_of_request(asked)
+    assert ("`generic`" in (error.hint or "")) is hinted
+
+
 async def test_what_a_server_does_not_support_is_not_tried_again(start_wire: StartWire) -> None:
     asked = ask_of(start_wire, Wired.error(500, "image input is not supported"))
     error = await failure_of_request(asked)

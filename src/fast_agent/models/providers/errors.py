@@ -42,6 +42,10 @@ _OVERFLOW: Final = re.compile(
 
 In this order: llama.cpp, Ollama, SGLang, LM Studio, MiniMax, Moonshot, xAI, Fireworks, TGI.
 """
+_CHAT_SERVER: Final = (
+    "many servers know only a part of the Responses API; name this address as that of `generic`"
+    " for their chat completions"
+)
 _OTHER_API: Final = "check that its address serves the API of this provider"
 
 
@@ -221,6 +225,8 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
             )
         case _:
             advice = error.hint if isinstance(error, lib.ModelHTTPError) else None
+            if endpoint.provider == "openai" and endpoint.base_url:
+                advice = advice or _CHAT_SERVER
             return Failure(f"{_who(endpoint)} rejected the request{_status(error)}{detail}", advice)
 
 
