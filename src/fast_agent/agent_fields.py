@@ -161,7 +161,7 @@ class EvaluatorOptimizerFields(TypedDict, total=False):
     max_refinements: int | None
     """Maximum number of rewrites."""
     refinement_instruction: str | None
-    """What the generator is told when it rewrites."""
+    """The instruction for a rewrite."""
 
 
 class RouterFields(TypedDict, total=False):

@@ -467,7 +467,7 @@ FIELDS: tuple[Field, ...] = (
         "refinement_instruction",
         Text(),
         _types("evaluator_optimizer"),
-        "what the generator is told when it rewrites",
+        "the instruction for a rewrite",
         effects=(),
     ),
     Field(
