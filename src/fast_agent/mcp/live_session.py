@@ -310,9 +310,8 @@ class LiveSession:
 
     def _authorization(self, target: HttpTarget) -> BearerAuth | None:
         """Return what sends the token of the server; None where it gets none."""
-        authorizations, enabled = self.requests.authorizations, target.oauth.enabled
-        # A project may not use what the user granted, unless that is part of what was approved.
-        if authorizations is None or not (self._spec.grant is None if enabled is None else enabled):
+        authorizations = self.requests.authorizations
+        if authorizations is None or self._spec.lacks_oauth or target.oauth.enabled is False:
             return None
         return BearerAuth(self._spec.name, target.url, authorizations, self._spec.login_command())
 
@@ -443,6 +442,12 @@ class LiveSession:
         )
 
     def _http_hint(self, reason: str) -> str:
+        if self._http_status in _NEEDS_TOKEN and self._spec.lacks_oauth:
+            return (
+                "write `oauth: true` for the server in the configuration and approve the project"
+                f" to use your authorization (`{self._spec.login_command()}`); or give credentials in"
+                " `headers`"
+            )
         if self._http_status in _NEEDS_TOKEN:
             return "give the server's credentials in its `headers`"
         remedy = "check the address, and that the server runs"

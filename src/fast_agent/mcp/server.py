@@ -184,6 +184,16 @@ class ServerSpec:
         line = shlex.join((target.command, *target.args))
         return f"{self.declared or 'server'} {derived_name(line)}"
 
+    @property
+    def lacks_oauth(self) -> bool:
+        """Whether it gets no token since it came with a project whose settings name no `oauth`.
+
+        A project may use what the user granted only where that is a part of what was approved.
+        """
+        target = self.target
+        is_unnamed = isinstance(target, HttpTarget) and target.oauth.enabled is None
+        return is_unnamed and self.grant is not None
+
     def login_command(self) -> str:
         """Return the command with which a user authorizes this program at the server."""
         if self.declared.startswith("mcp.servers."):

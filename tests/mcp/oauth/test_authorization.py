@@ -452,8 +452,9 @@ async def test_a_project_uses_no_token_unless_that_is_approved(
         if enabled:
             await need(pool.connections(["docs"]), "writer")
         else:
-            with pytest.raises(ToolError):
+            with pytest.raises(ToolError) as raised:
                 await need(pool.connections(["docs"]), "writer")
+            assert "write `oauth: true` for the server" in (raised.value.hint or "")
     tokens = [headers.get("authorization") for _, _, headers, _ in server.heard]
     assert any(tokens) == bool(enabled)
 

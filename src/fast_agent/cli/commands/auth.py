@@ -111,6 +111,11 @@ def login(
     standard_output().line(
         visible(f"authorized at `{spec.name}` by {granted.issuer}{scopes}; kept in {where}")
     )
+    if spec.lacks_oauth:
+        report_note(
+            "note: the project that brings this server uses it once `oauth: true` is written there"
+            " and approved"
+        )
 
 
 @command.command()
