@@ -80,7 +80,13 @@ class PostgresServer:
             "--encoding=UTF8",
             f"--pwfile={secret}",
         )
-        self.start()
+        try:
+            self.start()
+        except AssertionError:
+            if "already in use" not in self.log:
+                raise
+            self.port = free_port()  # another process took the other one meanwhile
+            self.start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -445,8 +445,8 @@ class LiveSession:
         if self._http_status in _NEEDS_TOKEN and self._spec.lacks_oauth:
             return (
                 "write `oauth: true` for the server in the configuration and approve the project"
-                f" to use your authorization (`{self._spec.login_command()}`); or give credentials in"
-                " `headers`"
+                f" to use your authorization (`{self._spec.login_command()}`); or give credentials"
+                " in `headers`"
             )
         if self._http_status in _NEEDS_TOKEN:
             return "give the server's credentials in its `headers`"
