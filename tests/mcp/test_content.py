@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import mcp_types as types
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.mcp.content import bounded, cut, error_result, from_sdk, to_wire
+from fast_agent.mcp.content import bounded, cut, error_result, from_sdk, to_wire, tool_result
 from fast_agent.messages.message import (
     AudioContent,
     Content,
@@ -54,6 +56,16 @@ def test_what_is_too_large_is_replaced_by_a_notice() -> None:
     assert isinstance(kept[1], EmbeddedResource)
     assert "[10 of 20 characters were left out]" in (kept[1].text or "")
     assert kept[2] == TextContent("\n[5 of 5 characters were left out]\n")
+
+
+@pytest.mark.parametrize("is_error", [True, False])
+def test_a_server_that_asks_as_in_an_older_protocol_gets_a_remedy(*, is_error: bool) -> None:
+    said = "elicitation via server-initiated requests is unavailable on 2026-07-28 connections."
+    answer = types.CallToolResult(
+        content=[types.TextContent(type="text", text=said)], is_error=is_error
+    )
+    found = tool_result("c", answer, 1000)
+    assert ("`protocol: legacy` lets it" in found.text) is is_error
 
 
 def test_an_error_result_says_why() -> None:

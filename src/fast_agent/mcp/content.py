@@ -33,6 +33,15 @@ BINARY_FACTOR = 16
 """How many times more base64 characters than text characters one result may hold."""
 _RESULT_FIELDS = frozenset({"content", "structuredContent", "isError", "resultType"})
 
+ASKS_AS_BEFORE = "it asks as servers did before 2026-07-28: `protocol: legacy` lets it"
+_NO_WAY_TO_ASK = ("no back-channel", "unavailable on 2026-07-28 connections")
+"""What the SDK and FastMCP say where a tool asks as in the handshake protocols."""
+
+
+def asks_as_before(text: str) -> bool:
+    """Return whether a server failed since it asked the client as in an older protocol."""
+    return any(words in text for words in _NO_WAY_TO_ASK)
+
 
 def wire(value: BaseModel) -> dict[str, Any]:
     """Return an SDK value as it was on the wire: camelCase names, nothing that was not sent."""
@@ -86,6 +95,9 @@ def tool_result(call_id: str, result: CallToolResult, limit: int) -> ToolResult:
         structured = None
         note = f"[structured content of over {limit:,} characters was left out]"
         content = (*content, TextContent(note))
+    texts = [block.text for block in content if isinstance(block, TextContent)]
+    if result.is_error and any(map(asks_as_before, texts)):
+        content = (*content, TextContent(f"[{ASKS_AS_BEFORE}]"))
     return ToolResult(
         id=call_id,
         content=content,

@@ -44,7 +44,7 @@ from pydantic import ValidationError
 
 from fast_agent.errors import FastAgentError, ToolError
 from fast_agent.mcp.client_side import ServerRequests
-from fast_agent.mcp.content import one_line
+from fast_agent.mcp.content import ASKS_AS_BEFORE, asks_as_before, one_line
 from fast_agent.mcp.message_bounds import ENCODINGS, MESSAGE_LIMIT, MessageBounds
 from fast_agent.mcp.oauth.authorization import same_origin
 from fast_agent.mcp.oauth.bearer import BearerAuth
@@ -579,11 +579,6 @@ class WatchedStream:
         return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
 
 
-_NO_WAY_BACK = "no back-channel"
-"""What the reference server says where a tool asks as in the handshake protocols."""
-
-_ASKS_AS_BEFORE = "it asks as servers did before 2026-07-28: `protocol: legacy` lets it"
-
 _UNREADABLE = "Failed to parse"
 """How transports report an answer they cannot read, with the code of a parse error."""
 
@@ -617,7 +612,7 @@ def refusal(problem: Exception) -> Refusal | None:
                 f"{'got no answer' if closed else 'was refused'}: {one_line(problem.message)}",
                 closed=closed,
                 addresses=_addresses(problem),
-                hint=_ASKS_AS_BEFORE if _NO_WAY_BACK in problem.message else None,
+                hint=ASKS_AS_BEFORE if asks_as_before(problem.message) else None,
             )
         case ValidationError():
             return Refusal("was answered outside the protocol")
