@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, NoReturn, TypeVar, overload
 
 import fast_agent.decorators as decorators
 from fast_agent.errors import ConfigError, FastAgentError, RunError
@@ -102,13 +102,15 @@ def _shown(text: str) -> str:
     return visible_lines(text) if sys.stdout.isatty() else text
 
 
-def _report(error: FastAgentError) -> None:
+def _fail(error: FastAgentError) -> NoReturn:
+    """Print an error and exit with its status."""
     from fast_agent.text.visible import visible_lines
 
     text = str(error)
     if not error.diagnostics:
         text = f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else "")
     print(visible_lines(text), file=sys.stderr)  # noqa: T201 (a command's errors)
+    sys.exit(error.status)
 
 
 def _run(ask: Callable[[], Awaitable[T]]) -> T:
@@ -327,8 +329,7 @@ class FastAgent(Program):
                 return 0
             _run(lambda: _talk(self, program, given, deps))
         except FastAgentError as error:
-            _report(error)
-            sys.exit(error.status)
+            _fail(error)
         except KeyboardInterrupt:
             sys.exit(130)
         return 0
@@ -342,8 +343,7 @@ class FastAgent(Program):
             try:
                 _dump(self, vars(options))
             except FastAgentError as error:
-                _report(error)
-                sys.exit(error.status)
+                _fail(error)
             sys.exit(0)
         super()._begin(notify, shared, partial_set=partial_set)
 
