@@ -251,6 +251,18 @@ def test_two_agents_of_one_name(tmp_path: Path) -> None:
             ".codex/agents/one.toml",
             (
                 'name = "one"\ndescription = "d"\ndeveloper_instructions = "x"\n'
+                '[mcp_servers.docs]\ncommand = "npx"\nenabled_tools = ["get"]\n'
+                'args = ["--header", "Auth: ${KEY}", "a=${KEY}", "it\'s", "${KEY}", ""]\n'
+            ),
+            {
+                "target": "npx --header 'Auth: ${KEY:}' a=${KEY:} 'it'\"'\"'s' ${KEY:} ''",
+                "name": "docs",
+            },
+        ),
+        (
+            ".codex/agents/one.toml",
+            (
+                'name = "one"\ndescription = "d"\ndeveloper_instructions = "x"\n'
                 '[mcp_servers.docs]\nurl = "https://a.example"\nbearer_token_env_var = "KEY"\n'
                 'enabled_tools = ["get"]\n[mcp_servers.docs.env_http_headers]\nX-Team = "TEAM"\n'
             ),

@@ -83,12 +83,16 @@ class Server:
         arguments = settings.get("args")
         words = [str(settings["command"])]
         words += [str(word) for word in arguments] if isinstance(arguments, list) else []
-        entry = {"target": shlex.join(words), "name": self.name}
-        if "${" in str(entry["target"]):  # quotes would be fine, but variables must stay readable
-            entry["target"] = " ".join(words)
+        entry = {"target": " ".join(map(_word, words)), "name": self.name}
         if settings.get("env"):
             entry["env"] = settings["env"]
         return entry
+
+
+def _word(word: str) -> str:
+    """Quote a word of a command line; variables alone need no quotes."""
+    plain = _OWN_VARIABLE.sub("x", word)
+    return word if shlex.quote(plain) == plain else shlex.quote(word)
 
 
 def server_name(name: str) -> str:
