@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_DUMP_OPTIONS = frozenset(
-    {"--dump", "--dump-agents", "--dump-yaml", "--dump-agents-yaml", "--dump-agent"}
-)
-
 
 async def _talk(
     program: Program,
@@ -45,10 +41,19 @@ async def _talk(
 def _parser(name: str) -> ArgumentParser:
     from argparse import ArgumentParser
 
-    parser = ArgumentParser(description=f"Run the agents of {name}.", allow_abbrev=False)
+    parser = ArgumentParser(
+        description=f"Run the agents of {name}.", allow_abbrev=False, parents=[_dump_parser()]
+    )
     parser.add_argument("--model", metavar="SPEC", help="the model of every agent")
     parser.add_argument("--agent", metavar="NAME", help="the agent to talk to")
     parser.add_argument("--message", "-m", metavar="TEXT", help="send a message, print the answer")
+    return parser
+
+
+def _dump_parser() -> ArgumentParser:
+    from argparse import ArgumentParser
+
+    parser = ArgumentParser(allow_abbrev=False, add_help=False)
     parser.add_argument("--dump", "--dump-agents", metavar="DIR", help="write the agents as cards")
     parser.add_argument(
         "--dump-yaml", "--dump-agents-yaml", metavar="DIR", help="write the agents as YAML cards"
@@ -83,9 +88,9 @@ def _dump(program: Program, options: dict[str, str | bool | None]) -> bool:
     return wanted
 
 
-def _wants_dump(program: Program) -> bool:
-    """Whether the command line of a script asks for the agents of a program that it holds."""
-    if not any(one.partition("=")[0] in _DUMP_OPTIONS for one in sys.argv[1:]):
+def _may_dump(program: Program) -> bool:
+    """Whether the command line may ask for the agents of a program that its script holds."""
+    if not any(one.startswith("--dump") for one in sys.argv[1:]):
         return False
     return any(value is program for value in vars(sys.modules["__main__"]).values())
 
@@ -338,13 +343,13 @@ class FastAgent(Program):
         self, notify: Callable[[str], None], shared: tuple[str, ...], *, partial_set: bool
     ) -> None:
         # So `python workflow.py --dump DIR` works for a script that calls `asyncio.run` itself.
-        if _wants_dump(self):
-            options, _ = _parser(self.name).parse_known_args()
+        if _may_dump(self):
+            options, _ = _dump_parser().parse_known_args()
             try:
-                _dump(self, vars(options))
+                if _dump(self, vars(options)):
+                    sys.exit(0)
             except FastAgentError as error:
                 _fail(error)
-            sys.exit(0)
         super()._begin(notify, shared, partial_set=partial_set)
 
     def __dir__(self) -> list[str]:

@@ -208,6 +208,7 @@ if __name__ == "__main__":
         (["--dump-agent", "ann"], 1, "error: `--dump-agent` and `--dump-agent-path` go", []),
         (["--dump"], 2, "expected one argument", []),
         (["--dumped", "out"], 0, "ran --dumped out", []),
+        (["--dump=out", "-m", "--model"], 0, "", ["ann.md"]),
     ],
 )
 def test_a_script_that_runs_its_own_loop_dumps_its_agents(

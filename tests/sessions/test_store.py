@@ -65,8 +65,10 @@ def test_a_session_that_cannot_get_its_alias_is_not_made(tmp_path: Path) -> None
     store = SessionStore(tmp_path)
     with store.create(alias="ab12"):
         pass
+    before = sorted(tmp_path.rglob("*"))
     with pytest.raises(SessionError, match="cannot get its alias: file exists"):
         store.create(alias="ab12")
+    assert sorted(tmp_path.rglob("*")) == before
     assert len(store.list()) == 1
 
 

@@ -95,8 +95,9 @@ def tool_result(call_id: str, result: CallToolResult, limit: int) -> ToolResult:
         structured = None
         note = f"[structured content of over {limit:,} characters was left out]"
         content = (*content, TextContent(note))
-    texts = [block.text for block in content if isinstance(block, TextContent)]
-    if result.is_error and any(map(asks_as_before, texts)):
+    if result.is_error and any(
+        isinstance(block, TextContent) and asks_as_before(block.text) for block in content
+    ):
         content = (*content, TextContent(f"[{ASKS_AS_BEFORE}]"))
     return ToolResult(
         id=call_id,

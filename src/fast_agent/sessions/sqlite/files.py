@@ -89,6 +89,7 @@ class SessionFiles:
             except OSError as error:
                 log.close()
                 remove_files(self._path(session_id))
+                self._lock_path(session_id).unlink(missing_ok=True)
                 msg = f"the session cannot get its alias: {os_reason(error)}"
                 raise SessionError(msg) from error
         return log
