@@ -167,9 +167,7 @@ def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:
             return _connection_failure(error, endpoint)
         case lib.ModelRateLimitError():
             return _passing(error, f"{who} is limiting the rate of requests{detail}")
-        case _ if isinstance(error, lib.ModelContextWindowExceededError) or _OVERFLOW.search(
-            detail or str(error)
-        ):
+        case _ if _is_too_long(error, detail):
             return Failure(
                 f"the conversation is too long for {who}{detail}",
                 "clear or shorten the history, or use a model with a longer context",
@@ -187,6 +185,11 @@ def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:
             return Failure(f"{who} rejected the request{_status(error)}{detail}", error.hint)
         case _:
             return _unreadable(str(error), endpoint)
+
+
+def _is_too_long(error: lib.ModelAPIError, detail: str) -> bool:
+    is_known = isinstance(error, lib.ModelContextWindowExceededError)
+    return is_known or _OVERFLOW.search(detail or str(error)) is not None
 
 
 def _passing(error: lib.ModelAPIError, message: str) -> Failure:
