@@ -22,7 +22,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 CONCURRENCY = 10
-ATTACHED = "another process runs this batch"
+ATTACHED = "another process is running this batch"
 
 
 class Model:

@@ -70,9 +70,9 @@ def _dump(program: Program, options: dict[str, str | bool | None]) -> bool:
 
     one, file = _text(options, "dump_agent"), _text(options, "dump_agent_path")
     if (one is None) != (file is None):
-        raise ConfigError("`--dump-agent` and `--dump-agent-path` go together")
+        raise ConfigError("`--dump-agent` and `--dump-agent-path` must be used together")
     if options["dump_agent_yaml"] and one is None:
-        raise ConfigError("`--dump-agent-yaml` goes with `--dump-agent`")
+        raise ConfigError("`--dump-agent-yaml` requires `--dump-agent`")
     base = program.workspace
     sets: tuple[tuple[str, CardFormat], ...] = (("dump", "markdown"), ("dump_yaml", "yaml"))
     wanted = False

@@ -58,7 +58,7 @@ async def test_files_are_read_as_the_editor_has_them(tmp_path: Path) -> None:
         assert text(result(there)) == "two\n"
         await there.prompt(session, call("read_text_file", path="missing.txt"))
         assert result(there)["status"] == "failed"
-        assert "the editor did not do it" in text(result(there))
+        assert "the editor returned an error" in text(result(there))
 
 
 @pytest.mark.spec("ACP-17")
@@ -195,7 +195,7 @@ async def test_a_launcher_the_client_gives_runs_nothing_of_the_directory(tmp_pat
         ({"name": "a", "type": "ws", "url": "ws://h", "headers": []}, "must be `http` or `sse`"),
         ({"name": "a", "type": "sse", "url": "file:///a", "headers": []}, "cannot be used"),
         ({"name": "a", "type": "http", "url": "file:///a", "headers": []}, "cannot be used"),
-        ({"name": "a", "command": "x", "args": [1], "env": []}, "must be a list of texts"),
+        ({"name": "a", "command": "x", "args": [1], "env": []}, "must be a list of strings"),
         ({"command": "x"}, "`name` must be a string"),
         ("x", "must be an object"),
     ],

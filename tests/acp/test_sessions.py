@@ -213,7 +213,7 @@ async def test_without_keeping_nothing_is_offered_or_written(tmp_path: Path) -> 
     async with connected(tmp_path, kept=False) as there:
         session = (await there.open()).session_id
         await there.prompt(session, "hello")
-        with pytest.raises(RequestError, match="sessions are not kept"):
+        with pytest.raises(RequestError, match="sessions are not saved"):
             await there.agent.load_session(cwd=str(there.cwd), session_id=session)
     assert not (there.home / "sessions").exists()
 

@@ -285,7 +285,7 @@ async def test_a_second_wrong_structured_answer_is_an_error(
     [
         ("no idea", "it is not JSON: expecting value at line 1, column 1"),
         ("[1,\n2", "it is not JSON: expecting ',' delimiter at line 2, column 2"),
-        ("[" * 200_000, "it is nested too deep"),
+        ("[" * 200_000, "it is nested too deeply"),
         ('"one"', "is not of type 'integer'"),
     ],
 )

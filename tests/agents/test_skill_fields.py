@@ -100,7 +100,7 @@ async def test_a_model_without_a_price_is_not_asked_where_money_is_bounded(
     async with run("model: generic.secret-model", heard=heard, params=bounded) as runtime:
         assert "Make $ARGUMENTS." in await runtime.default.send(LOAD)
     (said,) = [one.message for one in heard if isinstance(one, Warned)]
-    assert said.endswith("`generic.secret-model`: a `max_cost` holds, and its price is not known")
+    assert said.endswith("`generic.secret-model`: `max_cost` is set, and its price is not known")
     assert set(models(heard)) == {"passthrough"}
 
 

@@ -145,12 +145,14 @@ async def test_what_is_no_message_is_an_error_that_says_so(new_program: NewProgr
         assert "Prompt.user" in str(caught.value.hint)
         with pytest.raises(RunError, match="a tuple of blocks, not `str`"):
             await app.ann(Message("user", given("hi")))
-        with pytest.raises(RunError, match="made of `Message`s, not `dict`"):
+        with pytest.raises(RunError, match="consists of `Message`s, not `dict`"):
             app.ann.load_history([Message.user("hi"), given({"role": "user"})])
         assert not app.ann.history
         with pytest.raises(RunError, match="a dictionary, not `str`"):
             await app.ann.call_tool("add", given("x"))
-        with pytest.raises(RunError, match=r"`5` cannot be the type .*: no JSON form is known"):
+        with pytest.raises(
+            RunError, match=r"`5` cannot be the type .*: no JSON Schema can be made"
+        ):
             await app.ann.structured("hi", given(5))
 
 

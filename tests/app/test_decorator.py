@@ -248,17 +248,17 @@ def test_a_value_of_a_record_is_checked_as_a_mapping_is(new_program: NewProgram)
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"use_history": "no"}, "`use_history` must be `true` or `false`, not the text `no`"),
+        ({"use_history": "no"}, "`use_history` must be `true` or `false`, not the string `no`"),
         (
             {"max_parallel": 0},
             "`max_parallel` must be a whole number of at least 1, not the n",
         ),
-        ({"model": 3}, "`model` must be text or a list of texts, not the number `3`"),
-        ({"servers": "time"}, "`servers` must be a list of texts, not the text `time`"),
+        ({"model": 3}, "`model` must be a string or a list of strings, not the number `3`"),
+        ({"servers": "time"}, "`servers` must be a list of strings, not the string `time`"),
         ({"request_params": {"max_tokns": 1}}, "`request_params` has no field `max_tokns`"),
         ({"history_source": "chidl"}, "`chidl`"),
         ({"tool_input_schema": {"type": "objec"}}, "objec"),
-        ({"tools": {"time": object()}}, "`tools.time` must be a list of texts"),
+        ({"tools": {"time": object()}}, "`tools.time` must be a list of strings"),
         ({"function_tools": [3]}, "function_tools"),
     ],
 )
@@ -364,5 +364,5 @@ def test_an_instruction_may_be_a_file(new_program: NewProgram, tmp_path: Path) -
 
 def test_a_value_no_card_could_hold_is_called_by_its_type(new_program: NewProgram) -> None:
     fields: dict[str, Any] = {"servers": date(2026, 1, 1)}
-    with pytest.raises(CardError, match="`servers` must be a list of texts, not a `date`"):
+    with pytest.raises(CardError, match="`servers` must be a list of strings, not a `date`"):
         new_program().agent("desk", **fields)

@@ -205,7 +205,7 @@ if __name__ == "__main__":
         (["--verbose", "--dump-agents=out"], 0, "", ["ann.md"]),
         (["--dump-yaml", "out"], 0, "", ["ann.yaml"]),
         (["--dump-agent", "ann", "--dump-agent-path", "out/one.md"], 0, "", ["one.md"]),
-        (["--dump-agent", "ann"], 1, "error: `--dump-agent` and `--dump-agent-path` go", []),
+        (["--dump-agent", "ann"], 1, "error: `--dump-agent` and `--dump-agent-path` must", []),
         (["--dump"], 2, "expected one argument", []),
         (["--dumped", "out"], 0, "ran --dumped out", []),
         (["--dump=out", "-m", "--model"], 0, "", ["ann.md"]),
@@ -253,7 +253,7 @@ def run_script(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]
         (("--message", "hello", "--model", "nope.x"), 1, "nope"),
         (("--mesage", "x"), 2, "--mesage"),
         (("--dump", "out"), 0, ""),
-        (("--dump-agent", "ann"), 1, "go together"),
+        (("--dump-agent", "ann"), 1, "must be used together"),
     ],
 )
 def test_a_program_takes_the_standard_options(

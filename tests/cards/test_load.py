@@ -379,6 +379,19 @@ def test_a_markdown_file_of_cards(cards: Path) -> None:
     assert (problem.span.start.line, problem.source_line) == (22, "model: 3")
 
 
+def test_a_problem_in_a_later_body_is_placed(cards: Path) -> None:
+    write(
+        cards,
+        {
+            "x.md": "---\nname: a\ntype: agent\n---\nFirst.\n"
+            "---\nname: b\ntype: agent\n---\nSecond.\n---USER\nHi\n"
+        },
+    )
+    (problem,) = load(cards, ".", multi_card=True).diagnostics
+    assert problem.span is not None
+    assert (problem.span.start.line, problem.source_line) == (11, "---USER")
+
+
 @pytest.mark.spec("CARD-19")
 def test_every_card_of_several_needs_a_name(cards: Path) -> None:
     write(cards, {"x.yaml": "instruction: a\n---\ninstruction: b\n", "y.yaml": "instruction: c\n"})

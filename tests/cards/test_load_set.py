@@ -143,7 +143,7 @@ def test_rings_show_the_way_round(tmp_path: Path) -> None:
     )
     (problem,) = check_set(cards)
     assert problem.code == rules.REFERENCE_CYCLE
-    assert problem.message == "agents refer to each other in a ring: `a -> b -> c -> a`"
+    assert problem.message == "agents refer to each other in a cycle: `a -> b -> c -> a`"
     assert problem.path.endswith("c.yaml")
     assert problem.span == Span.at(4, 9, 1)
 
@@ -228,7 +228,7 @@ def test_names_a_model_would_mix_up(tmp_path: Path) -> None:
     cards = load(tmp_path, {"a.yaml": agent("team a"), "b.yaml": agent("team.a")})
     (problem,) = check_set(cards)
     assert (problem.code, problem.severity) == (rules.SIMILAR_NAMES, "warning")
-    assert "`team.a` and `team a` are both `agent__team_a`" in problem.message
+    assert "`team.a` and `team a` have the same tool name `agent__team_a`" in problem.message
 
 
 @pytest.mark.spec("CARD-62", "SET-4")

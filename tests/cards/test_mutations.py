@@ -242,7 +242,7 @@ def unknown_servers(original: Original, rng: random.Random) -> Iterator[Mutation
 
 
 def bad_words(original: Original, rng: random.Random) -> Iterator[Mutation]:
-    """Misspelt values of fields that hold one of a few words, the type among them."""
+    """Misspelled values of fields that hold one of a few words, the type among them."""
     for at, key in original.root_keys():
         match = re.fullmatch(r"\w+: ([\w-]+)", original.lines[at])
         kind = FIELD_NAMED[key].kind

@@ -64,7 +64,7 @@ def test_login_use_list_and_logout(project: Path, server: Server, run: Run) -> N
     card.write_text("---\ntype: agent\nmodel: passthrough\nservers: [docs]\n---\nBe brief.\n")
     done = run("go", "--card", card, "--message", "hi")
     assert done.code == 1
-    assert "server `docs` wants an authorization" in done.err
+    assert "server `docs` requires authorization" in done.err
     assert "`fast-agent auth login docs`" in done.err
 
     code, out, err = login("docs", "--store", "file")
@@ -131,7 +131,7 @@ def test_a_server_that_asks_for_nothing(run: Run, server: Server) -> None:
     server.answers["/mcp"] = (200, {"content-type": "application/json"}, "{}")
     done = run("auth", "login", server.url, "--no-browser")
     assert done.code == 1
-    assert "did not ask for an authorization" in done.err
+    assert "did not ask for authorization" in done.err
 
 
 def test_oauth_settings_that_do_not_fit_are_reported(project: Path, run: Run) -> None:
@@ -143,7 +143,7 @@ def test_oauth_settings_that_do_not_fit_are_reported(project: Path, run: Run) ->
     done = run("check")
     assert done.code == 1
     assert "has a `client_secret` without the `issuer` it is for" in done.err
-    assert "`oauth` has no meaning for the server `b`" in done.err
+    assert "`oauth` does not apply to the server `b`" in done.err
     assert "so its transport is `http` or `sse`" in done.err
     assert "the `issuer` of the server `d` is not an `http` or `https` address" in done.err
 

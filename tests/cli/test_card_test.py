@@ -233,14 +233,18 @@ def test_the_route_of_a_workflow(run: Run, project: Path) -> None:
         ("case: []", ["FA922", "FA923"], "did you mean `cases`?"),
         ("cases: [{name: a}]", ["FA923"], "`cases[0]` needs `messages`"),
         ("cases: [{name: a, message: b, expect: {tex: c}}]", ["FA922"], "did you mean `text`?"),
-        ("cases: [{name: a, message: 3}]", ["FA923"], "must be text, not a whole number"),
+        ("cases: [{name: a, message: 3}]", ["FA923"], "must be a string, not a whole number"),
         ("cases: [{name: a, messages: []}]", ["FA923"], "the case sends no message"),
         (
             "cases: [{name: a, message: b}, {name: a, message: c}]",
             ["FA923"],
             "there are two cases `a`",
         ),
-        ("cases: [{name: a, message: b, expect: {matches: '('}}]", ["FA923"], "is not a pattern"),
+        (
+            "cases: [{name: a, message: b, expect: {matches: '('}}]",
+            ["FA923"],
+            "is not a valid regular expression",
+        ),
         (
             "cases: [{name: a, message: b, expect: {json_schema: {type: nubmer}}}]",
             ["FA923"],

@@ -102,7 +102,7 @@ def test_a_home_that_is_not_the_persons_own_is_named_and_found(
     for _ in range(2):
         refused = run(*SAY)
         assert (refused.code, refused.out, mark.exists()) == (3, "", False)
-        assert f"`{inside}` lies in the project" in refused.err
+        assert f"`{inside}` is in the project" in refused.err
         # What is approved there does not count either.
         run("trust", "--yes")
 
@@ -462,4 +462,4 @@ def test_a_project_cannot_have_agents_of_other_tools_loaded(
     config(project, "foreign_agents: all\n")
     refused = run(*SAY, "--model", "passthrough")
     assert (refused.code, refused.out) == (1, "")
-    assert "`foreign_agents` counts in your own configuration only" in refused.err
+    assert "`foreign_agents` is allowed in your own configuration only" in refused.err

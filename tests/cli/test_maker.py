@@ -96,9 +96,9 @@ def test_numbers_nothing_can_be_planned_with(
     [
         ((), "pass either --p or the cards of a worker to measure"),
         (("--p", "0.9", "cards"), "pass either --p or the cards of a worker to measure"),
-        (("--p", "0.9"), "--p goes with --steps"),
+        (("--p", "0.9"), "--p requires --steps"),
         (("--p", "0.9", "--steps", "3", "-m", "x"), "--message goes with cards, not with --p"),
-        (("cards", "--valid", "1"), "--valid goes with --p"),
+        (("cards", "--valid", "1"), "--valid requires --p"),
         (("--p", "0.9", "--steps", "3", "--samples", "9"), "--samples goes with cards"),
         (("--p", "0.9", "--steps", "3", "--config-path", "x"), "--config-path goes with cards"),
         (("cards", "-m", "a", "-m", "b", "--right", "c"), "pass --right as often as --message"),

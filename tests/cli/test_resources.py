@@ -299,7 +299,7 @@ def test_wrong_settings_of_http(run: Run, arguments: list[str], code: int, messa
 def test_options_of_http_are_refused_over_stdio(run: Run, option: str, value: str) -> None:
     ran = run("resources", "serve", "--internal", option, value)
     assert (ran.code, ran.out) == (2, "")
-    assert f"{option} is for --transport http" in ran.err
+    assert f"{option} applies only to --transport http" in ran.err
 
 
 def test_serve_over_stdio(spawn: Run, skills: Path) -> None:

@@ -149,7 +149,7 @@ def test_a_damaged_session_is_reported_everywhere_and_what_is_whole_is_saved(
     assert data.count(b"message 2") == 2
     path.write_bytes(data.replace(b"message 2", b"message 7"))
     named = "events 4-5 of 9 are damaged"
-    hint = f"hint: `fast-agent session salvage {damaged}` starts a session with what is whole\n"
+    hint = f"hint: `fast-agent session salvage {damaged}` starts a session with what is intact\n"
     for command in (
         (*GO, "--resume", "-m", "x"),
         ("session", "show", damaged),

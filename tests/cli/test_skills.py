@@ -223,7 +223,7 @@ def pack(file: Path, files: dict[str, str]) -> None:
 def test_empty_lists_say_so_and_sources_are_kept_without_detours(run: Run, source: Path) -> None:
     none = run("skills", "search", str(source), "zebra")
     assert (none.code, none.out) == (0, "")
-    assert none.err == f"none of 2 skills of `{source}` has these words\n"
+    assert none.err == f"none of the 2 skills of `{source}` matches\n"
     assert run("skills", "list").err == "no skill was added to `.agents/skills`\n"
     detour = source / "skills" / ".." / "skills"
     assert run("skills", "add", str(detour), "pdf").code == 0

@@ -424,7 +424,7 @@ def test_a_no_that_cannot_be_kept_holds_for_the_run(
     own.write_text("---\nmodel: passthrough\n---\nHi.\n")
     shown, code, printed = at_terminal(project, "n", "go", "--card", str(own), "-m", "hello")
     assert (code, printed) == (0, "hello\n"), shown
-    assert "your no cannot be kept: `" in shown
+    assert "your no cannot be saved: `" in shown
     assert "is not your own home: you will be asked again" in " ".join(shown.split())
     assert list(home.iterdir()) == []
 
@@ -451,7 +451,7 @@ def test_a_project_has_no_say_in_who_is_trusted(run: Run, card: Path, project: P
     config.write_text(f"trust: {{own: ['{project}']}}\n")
     refused = run(*CALL)
     assert (refused.code, refused.codes) == (1, ["FA305"])
-    assert "counts in the configuration of your home only" in refused.err
+    assert "is allowed in the configuration of your home only" in refused.err
     assert run(*CALL, "--config-path", config).codes == ["FA305"]
 
 

@@ -182,7 +182,7 @@ async def test_what_has_no_tools_is_given_none(world: DeskWorld) -> None:
 async def test_a_reload_tells_what_changed_and_what_is_wrong(world: DeskWorld) -> None:
     world.write("ann", default="true")
     async with world.sat() as shell:
-        assert await shell("/reload") == "AgentCards are as they were"
+        assert await shell("/reload") == "no AgentCards changed"
         world.write("bob")
         assert await shell("/reload") == "AgentCards reloaded: +1 ~0 -0"
         world.write("bob", agents="[nobody]")

@@ -61,7 +61,7 @@ async def test_a_history_is_saved_and_loaded(world: DeskWorld, name: str) -> Non
     world.write("ann", default="true")
     (world.directory / "sub dir").mkdir()
     async with world.sat() as shell:
-        assert "nothing to save" in await shell.refused("/history save")
+        assert "no history to save" in await shell.refused("/history save")
         await shell("one")
         await shell(f'/save_history "{name}"')
         assert "already exists" in await shell.refused(f'/history save "{name}"')

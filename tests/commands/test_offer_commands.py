@@ -136,7 +136,7 @@ async def test_a_prompt_is_filled_and_sent_and_a_resource_goes_with_a_message(
             (f"{name} review", "needs `code`"),
             (f"{name} review code=1 colour=2", "does not take `colour`"),
             (f"{name} review code", "`code` is not an argument"),
-            (f"{name} review code='", "a quote is not closed"),
+            (f"{name} review code='", "unclosed quote"),
             (f"{name} reveiw", "did you mean `review`?"),
             (f"{name} hidden_prompt", "has no prompt `hidden_prompt`"),
             (f"{name}", "the name of a prompt is missing"),

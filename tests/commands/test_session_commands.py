@@ -111,6 +111,6 @@ async def test_where_nothing_is_kept_it_is_said(world: DeskWorld) -> None:
     world.write("ann", default="true")
     async with world.sat() as shell:
         for line in ("/session", "/session new", "/session resume x"):
-            assert "conversations are not kept here" in await shell.refused(line)
+            assert "conversations are not saved here" in await shell.refused(line)
         for line in ("/session fork", "/session rename x", "/session export"):
-            assert "is not kept as a session" in await shell.refused(line)
+            assert "is not saved as a session" in await shell.refused(line)

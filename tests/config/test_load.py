@@ -153,7 +153,12 @@ def test_an_unknown_key_is_an_error_with_a_suggestion(
 @pytest.mark.parametrize(
     ("text", "code", "pointed", "expected"),
     [
-        ("default_model: 3", "FA304", "3", "must be text or a list of texts, not a whole number"),
+        (
+            "default_model: 3",
+            "FA304",
+            "3",
+            "must be a string or a list of strings, not a whole number",
+        ),
         ('shell: {timeout_seconds: "5"}', "FA304", '"5"', "must be a number above 0, not text"),
         ("shell: {timeout_seconds: 0}", "FA305", "0", "must be a number above 0"),
         (

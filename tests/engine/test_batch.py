@@ -90,7 +90,7 @@ def test_a_second_client_attaches_and_both_end(tmp_path: Path) -> None:
         first = world.start("--concurrency", "2")
         wait_until(lambda: world.answered() > 2)
         second = world.start("--concurrency", "2")
-        assert "another process runs this batch" in _line(second)
+        assert "another process is running this batch" in _line(second)
         attached.set()
         said = [process.communicate(timeout=60) for process in (first, second)]
         assert (first.returncode, second.returncode) == (0, 0), said
@@ -106,7 +106,7 @@ def test_the_second_client_takes_over_when_the_first_is_killed(tmp_path: Path) -
         first = world.start("--concurrency", "2")
         wait_until(lambda: world.answered() > 2)
         second = world.start("--concurrency", "2")
-        assert "another process runs this batch" in _line(second)
+        assert "another process is running this batch" in _line(second)
         first.kill()
         first.communicate()
         attached.set()
@@ -229,12 +229,12 @@ def test_a_limit_is_kept_and_the_batch_goes_on_with_a_higher_one(
     with ModelServer(seconds=0.02) as server:
         world = BatchWorld(tmp_path, server.url, 6)
         done = world.run(option, value, "--concurrency", workers, status=75)
-        assert f"the limit of the batch is reached: {used} used" in done.stderr
+        assert f"the batch reached its limit: {used} used" in done.stderr
         # Ten tokens each. Every request under way at the limit was finished, and is kept.
         assert sum(server.asked.values()) == 4
         assert world.answered() == 4
         again = world.run(option, value, "--concurrency", workers, status=75)
-        assert f"the limit of the batch is reached: {used} used" in again.stderr
+        assert f"the batch reached its limit: {used} used" in again.stderr
         assert sum(server.asked.values()) == 4
         world.run("--concurrency", workers)
         assert sum(server.asked.values()) == 12
@@ -276,7 +276,7 @@ def test_items_are_checked_before_anything_is_run(tmp_path: Path) -> None:
             assert line in done.stderr, done.stderr
         world.write_items([{"id": 1, "message": "a"}, {"id": 1, "message": "b"}])
         done = world.run("--id-field", "id", status=1)
-        assert "line 2: its id `1` is that of line 1 too" in done.stderr
+        assert "line 2: its id `1` is also that of line 1" in done.stderr
         assert not server.asked
 
 
@@ -422,7 +422,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
         process = world.start("--concurrency", "2")
         wait_until(lambda: sum(server.asked.values()) == world.answered() + 2 == 8)
         process.send_signal(signal.SIGTERM)
-        assert "finishing the requests under way" in _line_with(process, "finishing")
+        assert "finishing the requests in progress" in _line_with(process, "finishing")
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
         assert process.returncode == 128 + signal.SIGTERM

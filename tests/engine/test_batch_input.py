@@ -128,8 +128,8 @@ def test_a_cell_may_hold_a_document(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"message\n\xe9\n", "it is not text in UTF-8"),
-        (b"\xff\xfea", "it is not text in UTF-8"),
+        (b"message\n\xe9\n", "it is not UTF-8 text"),
+        (b"\xff\xfea", "it is not UTF-8 text"),
         (b"a,message,a\n1,2,3\n", "its header names `a` twice"),
         (b'message\n"open\n', "unexpected end of data"),
     ],

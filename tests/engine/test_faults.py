@@ -311,7 +311,7 @@ def test_a_full_disk_pauses_the_batch(tmp_path: Path) -> None:
         try:
             done = world.run("--quiet", "--concurrency", "2", status=75)
             assert "is full" in done.stderr
-            assert "free some room" in done.stderr
+            assert "free some space" in done.stderr
             kept, asked = world.answered(), sum(server.asked.values())
             assert 0 < kept <= asked <= kept + 2
             subprocess.run(["mount", "-o", "remount,size=64m", runs], check=True)

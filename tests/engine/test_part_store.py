@@ -75,7 +75,7 @@ def test_a_disk_that_refuses_leaves_no_part_behind(
 
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", refuse)
-        with pytest.raises(RunError, match="cannot be kept in"):
+        with pytest.raises(RunError, match="cannot be stored in"):
             parts.put({"a1": b"one", "a2": b"two"})
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     parts.put({"a1": b"one", "a2": b"two"})

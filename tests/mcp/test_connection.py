@@ -66,13 +66,13 @@ async def test_a_file_that_is_no_program_is_named(tmp_path: Path) -> None:
     problem = await reason(
         ServerSpec(name="data", target=StdioTarget(command=str(tmp_path / "data")))
     )
-    assert "data` may not be run" in problem.message
+    assert "data` is not executable" in problem.message
 
 
 async def test_a_working_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     target = StdioTarget(command=sys.executable, cwd=tmp_path / "none")
     problem = await reason(ServerSpec(name="s", target=target))
-    assert f"the working directory `{tmp_path / 'none'}` is not there" in problem.message
+    assert f"the working directory `{tmp_path / 'none'}` does not exist" in problem.message
 
 
 async def test_a_server_that_stops_at_once_is_reported_with_its_last_words() -> None:
@@ -81,7 +81,7 @@ async def test_a_server_that_stops_at_once_is_reported_with_its_last_words() -> 
     problem = await reason(ServerSpec(name="s", target=target))
     assert problem.message.endswith(
         f"server `s`: `{sys.executable} …` stopped before it was ready (exit status 3); "
-        "its last words were:\n  bad[2J key"
+        "its last output was:\n  bad[2J key"
     )
 
 
@@ -310,7 +310,7 @@ async def test_a_peer_that_only_knows_an_older_protocol(
         assert (await call(pool, make_context(), "add", a=1, b=2)).text == "3"
         wrong = await call(pool, make_context(), "wrong")
         assert wrong.is_error
-        assert wrong.text == "server `tiny`: `tools/call` was answered outside the protocol"
+        assert wrong.text == "server `tiny`: `tools/call` got an answer that violates the protocol"
 
 
 async def test_a_server_is_notified_that_its_roots_changed(

@@ -144,9 +144,9 @@ def test_a_server_declared_wrongly_says_what_to_do(tmp_path: Path) -> None:
     fast = FastAgent("test", cwd=tmp_path, environ={"FAST_AGENT_HOME": str(tmp_path / "home")})
     with pytest.raises(ConfigError, match="neither `command` nor `url`"):
         fast.server("a")
-    with pytest.raises(ConfigError, match="`cwd` has no meaning"):
+    with pytest.raises(ConfigError, match="`cwd` does not apply"):
         fast.server("a", url="http://127.0.0.1/", cwd=".")
-    with pytest.raises(ConfigError, match="`args` has no meaning"):
+    with pytest.raises(ConfigError, match="`args` does not apply"):
         fast.server("a", url="http://127.0.0.1/", args=[])
     with pytest.raises(ConfigError, match="must be a list of strings"):
         fast.server("a", command="x", args="-v")

@@ -156,7 +156,7 @@ async def test_sampling_can_be_subject_to_approval(
         call = ToolCall("1", "consult", {"question": "q"})
         result = await toolset.call_tool("consult", call, make_context())
     assert result.is_error
-    assert "turned down" in result.text
+    assert "declined" in result.text
     assert shared.oracle.requests == []
 
 

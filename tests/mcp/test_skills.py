@@ -274,7 +274,7 @@ LIES = {
     "frontmatter": "`description` differs from what is listed",
     "oversized": "exceeds the limit of",
     "oversized-blob": "exceeds the limit of",
-    "other-uri": "gave `skill://other/SKILL.md` for `skill://refunds/SKILL.md`",
+    "other-uri": "returned `skill://other/SKILL.md` for `skill://refunds/SKILL.md`",
 }
 
 

@@ -187,7 +187,7 @@ def test_behind_a_proxy_a_name_that_leads_to_a_private_network_is_refused(
         return [(0, 0, 0, "", ("10.1.2.3", 80))]
 
     monkeypatch.setattr(anyio, "getaddrinfo", found)
-    with pytest.raises(TrustError, match=r"leads to `10\.1\.2\.3`"):
+    with pytest.raises(TrustError, match=r"resolves to `10\.1\.2\.3`"):
         fetch_card("http://docs.example/ann.md", _allow)
 
 

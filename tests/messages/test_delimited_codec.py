@@ -113,9 +113,9 @@ def test_a_first_resource_opens_a_user_message() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "message", "line", "column"),
     [
-        ("intro\n---USER\nx", "FA406", "text stands before the first section", 1, 1),
-        ("---USER\nx\n---SYSTEM\ny", "FA406", "`---SYSTEM` may only stand first", 3, 1),
-        ("---SYSTEM\nx\n---SYSTEM\ny", "FA406", "`---SYSTEM` may only stand first", 3, 1),
+        ("intro\n---USER\nx", "FA406", "there is text before the first section", 1, 1),
+        ("---USER\nx\n---SYSTEM\ny", "FA406", "`---SYSTEM` must come first", 3, 1),
+        ("---SYSTEM\nx\n---SYSTEM\ny", "FA406", "`---SYSTEM` must come first", 3, 1),
         ("---SYSTEM\n---RESOURCE\na", "FA406", "a resource cannot follow `---SYSTEM`", 2, 1),
         ("---USER\n---RESOURCE\n\n", "FA405", "there is nothing under `---RESOURCE`", 2, 1),
         (
@@ -136,7 +136,7 @@ def test_a_first_resource_opens_a_user_message() -> None:
         (
             '---RESOURCE\n{"uri": "a",\n  "uri": "b", "text": ""}',
             "FA403",
-            "the key `uri` is there twice",
+            "the key `uri` is defined twice",
             3,
             3,
         ),
@@ -196,7 +196,10 @@ def part(text: str) -> str:
         ("{", "the text of this part is not JSON: it ends before it is complete"),
         ("[]", "the text of this part must be a JSON object"),
         ('{"phase": 3}', "in this part, `phase` must be a string, not a number"),
-        ('{"phase": "a", "phase": "b"}', "the text of this part is the key `phase` is there twice"),
+        (
+            '{"phase": "a", "phase": "b"}',
+            "the text of this part is the key `phase` is defined twice",
+        ),
     ],
 )
 def test_wrong_parts(text: str, message: str) -> None:

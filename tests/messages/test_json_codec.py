@@ -204,8 +204,14 @@ def test_all_problems_are_shown_at_once_with_their_place() -> None:
         ('{"messages": -Infinity}', "FA402", "`-Infinity` is not a number JSON can hold", 1, 14),
         ('{"messages": 1e999}', "FA402", "`1e999` is not a number JSON can hold", 1, 14),
         ('{"messages": %s}' % ("9" * 5000), "FA402", "the number has too many digits", 1, 14),
-        ('{"messages": [],\n "messages": []}', "FA403", "the key `messages` is there twice", 2, 2),
-        ("[" * 100_000, "FA402", "nested too deep to be read", 1, 1),
+        (
+            '{"messages": [],\n "messages": []}',
+            "FA403",
+            "the key `messages` is defined twice",
+            2,
+            2,
+        ),
+        ("[" * 100_000, "FA402", "nested too deeply", 1, 1),
         ("[]", "FA404", "the history must be an object, not a list", 1, 1),
         ("{}", "FA404", "the history has no `messages`", 1, 1),
         ('{"messages": {}}', "FA404", "`messages` must be a list, not an object", 1, 14),
@@ -221,10 +227,10 @@ def test_wrong_documents(text: str, code: str, message: str, line: int, column: 
 def test_several_duplicates_are_all_found_and_name_the_first() -> None:
     text = '{"messages": [{"role": "user", "role": "user", "x": {"y": 1,\n"y": NaN}}]}'
     twice, inner, number = problems(text)
-    assert twice.message == "the key `role` is there twice"
+    assert twice.message == "the key `role` is defined twice"
     assert twice.related[0].span is not None
     assert twice.related[0].span.start.column == 16
-    assert inner.message == "the key `y` is there twice"
+    assert inner.message == "the key `y` is defined twice"
     assert number.message == "`NaN` is not a number JSON can hold"
 
 

@@ -71,7 +71,7 @@ def test_local_models_are_made_without_being_loaded(tmp_path: Path) -> None:
     assert isinstance(model, LocalModel)
     assert model.name == "local"
     weights.unlink()
-    with pytest.raises(ModelError, match="is not there"):
+    with pytest.raises(ModelError, match="cannot find the"):
         ModelFactory(settings, {}).create("local")
 
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_made_says_why(tmp_path: Path) -> None:
         ModelFactory(NO_SETTINGS, {}).create("sonet")
     with pytest.raises(ModelError, match="from the network"):
         ModelFactory(NO_SETTINGS, {}).create("scripted?file=s.yaml")
-    with pytest.raises(ModelError, match="is not there"):
+    with pytest.raises(ModelError, match="cannot find the"):
         ModelFactory(NO_SETTINGS, {}).create("scripted?file=s.yaml", directory=tmp_path)
 
 

@@ -283,7 +283,7 @@ def test_attaching_what_would_be_a_ring_or_is_unknown_changes_nothing(world: Wor
     world.write("cards/bob.md")
     world.load("cards")
     snapshot = world.registry.snapshot
-    with pytest.raises(CardError, match="in a ring"):
+    with pytest.raises(CardError, match="in a cycle"):
         world.registry.attach("bob", ["ann"])
     with pytest.raises(CardError, match="no agent is named `bbo`"):
         world.registry.attach("ann", ["bbo"])

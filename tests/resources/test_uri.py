@@ -49,13 +49,13 @@ def test_any_text_is_a_uri_or_refused(text: str) -> None:
 @given(SEGMENT, st.data())
 def test_every_spelling_of_a_name_is_the_same_uri(segment: str, data: st.DataObject) -> None:
     uri = Uri.of("guide", ["document", segment])
-    spelt = "".join(
+    spelled = "".join(
         f"%{byte:02x}"
         if byte > 127 or chr(byte) in "%?#" or data.draw(st.booleans())
         else chr(byte)
         for byte in segment.encode()
     )
-    assert Uri.parse(f"GUIDE://document/{spelt}") == uri
+    assert Uri.parse(f"GUIDE://document/{spelled}") == uri
 
 
 @pytest.mark.parametrize(

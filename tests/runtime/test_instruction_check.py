@@ -73,7 +73,7 @@ def test_unknown_placeholders(tmp_path: Path) -> None:
     ]
     assert [item.hint for item in found[:5]] == [
         "did you mean `{{currentDate}}`?",
-        "write `\\{{user}}` to send the model these very braces",
+        "write `\\{{user}}` to send the model the braces themselves",
         "did you mean `{{env}}`?",
         "did you mean `{{file:a.md}}`?",
         "write what it names after a colon: `{{file:…}}`",

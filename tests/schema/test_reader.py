@@ -118,21 +118,21 @@ def _plain(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "value", "message"),
     [
-        (Text(), 3, "must be text, not the number `3`"),
+        (Text(), 3, "must be a string, not the number `3`"),
         (Text(), "  ", "must not be empty"),
         (PathText(), 3, "must be a path, not the number `3`"),
-        (Flag(), "yes", "must be `true` or `false`, not the text `yes`"),
+        (Flag(), "yes", "must be `true` or `false`, not the string `yes`"),
         (Whole(minimum=2), 1, "must be a whole number of at least 2, not the number `1`"),
         (Whole(), True, "must be a whole number, not `true`"),
         (Number(above=0, maximum=2), 0, "must be a number above 0 and up to 2, not the number `0`"),
-        (OneOf(("a", "b")), "c", "must be one of `a` or `b`, not the text `c`"),
-        (ListOf(PathText()), "zz", "must be a list of paths, not the text `zz`"),
+        (OneOf(("a", "b")), "c", "must be one of `a` or `b`, not the string `c`"),
+        (ListOf(PathText()), "zz", "must be a list of paths, not the string `zz`"),
         (ListOf(POINT), {}, "must be a list of entries, not a mapping"),
         (MapOf(Text()), None, "must be a mapping, not empty (null)"),
         (POINT, [], "must be a mapping of its fields, not a list"),
         (POINT, {"x": 1, "y_axis": 1, "yAxis": 2}, "is given twice, as `y_axis` and as `yAxis`"),
         (POINT, {}, "needs `x`"),
-        (FunctionName(), "f", "must have the form `file.py:name`, not the text `f`"),
+        (FunctionName(), "f", "must have the form `file.py:name`, not the string `f`"),
     ],
 )
 def test_a_card_says_what_is_wrong_and_a_setting_never_shows_the_value(

@@ -58,7 +58,7 @@ async def test_every_agent_is_a_tool_unless_it_is_only_one(world: AgentWorld, er
         assert text_of(await client.call_tool("form", {"n": 3})) == '{"n": 3}'
         refused = await client.call_tool("form", {"n": "x"})
         assert refused.is_error
-        assert "not of its form" in text_of(refused)
+        assert "do not match its schema" in text_of(refused)
         refused = await client.call_tool("ann", {"words": "x"})
         assert text_of(refused) == "the one argument of `ann` is `message`, a string"
         with pytest.raises(MCPError, match="unknown tool `hidden`"):

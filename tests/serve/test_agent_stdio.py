@@ -158,13 +158,13 @@ def test_a_client_that_stops_reading_ends_it(directory: Path) -> None:
 
 def test_wrong_use_is_said_before_anything_runs(directory: Path) -> None:
     for options, words, status in (
-        (("--token-file", "x"), b"--token-file is for --transport http", 2),
-        (("--host", "127.0.0.1"), b"--host is for --transport http", 2),
-        (("--port", "0"), b"--port is for --transport http", 2),
+        (("--token-file", "x"), b"--token-file applies only to --transport http", 2),
+        (("--host", "127.0.0.1"), b"--host applies only to --transport http", 2),
+        (("--port", "0"), b"--port applies only to --transport http", 2),
         (("--allow-load", "nowhere"), b"`nowhere`, which is not a directory", 1),
         (("--skills", "nowhere"), b"`nowhere`, which is not a directory", 1),
         (("--model", "nonsense.model"), b"nonsense", 1),
-        (("--dump-agent", "ann"), b"go together", 2),
+        (("--dump-agent", "ann"), b"must be used together", 2),
     ):
         done = subprocess.run(
             command(*options),

@@ -83,7 +83,7 @@ def test_arguments_become_a_message(agent: str, arguments: dict[str, str], messa
         ("ann", {}, "the one argument of `ann` is `message`, a string"),
         ("ann", {"message": 3}, "the one argument of `ann` is `message`, a string"),
         ("ann", {"message": "a", "more": "b"}, "the one argument of `ann` is `message`, a string"),
-        ("bob", {"message": "hi"}, "the arguments of `bob` are not of its form"),
+        ("bob", {"message": "hi"}, "the arguments of `bob` do not match its schema"),
     ],
 )
 def test_other_arguments_are_refused(

@@ -201,7 +201,7 @@ def test_damaged_events_are_named_and_the_rest_is_saved(place: Place) -> None:
         with pytest.raises(SessionError, match=named) as caught:
             act()
         assert caught.value.hint == (
-            f"`fast-agent session salvage {place.session_id}` starts a session with what is whole"
+            f"`fast-agent session salvage {place.session_id}` starts a session with what is intact"
         )
     (listed,) = store.list(check=True)
     assert named in (listed.problem or "")
@@ -232,7 +232,7 @@ def test_damaged_events_are_named_and_the_rest_is_saved(place: Place) -> None:
         ("UPDATE events SET turn = 'b' WHERE seq = 3", "event 3 of"),
         ("UPDATE events SET number = 1 WHERE kind = 'rewound'", "event"),
         ("DROP INDEX marks", None),
-        ("UPDATE session SET value = '/elsewhere' WHERE key = 'cwd'", "what is known of it"),
+        ("UPDATE session SET value = '/elsewhere' WHERE key = 'cwd'", "its metadata is damaged"),
     ],
 )
 def test_what_is_missing_or_moved_is_reported(place: Place, change: str, named: str | None) -> None:

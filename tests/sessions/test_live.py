@@ -259,7 +259,7 @@ async def test_a_full_disk_stops_the_turn_and_the_log_catches_up_later(tmp_path:
             for _ in range(3):
                 with pytest.raises(SessionError, match="the disk is full") as caught:
                     await kid.send("x" * 9000)
-                assert caught.value.hint == "make room and send the message again"
+                assert caught.value.hint == "free some space and send the message again"
             assert [
                 type(one).__name__ for one in world.events if not isinstance(one, TurnFinished)
             ] == []

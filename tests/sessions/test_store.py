@@ -410,9 +410,9 @@ def test_an_event_that_does_not_fit_is_named_by_its_number(tmp_path: Path) -> No
         "UPDATE events SET form = NULL, data = '{}' WHERE seq = 2": "no message",
         "UPDATE events SET number = 7 WHERE seq = 2": "has no message 6",
         "UPDATE events SET number = 9 WHERE seq = 3": "event 3 is damaged",
-        "UPDATE events SET form = '1 2' WHERE seq = 3": "`1 2` is nothing a turn can have used",
-        "UPDATE events SET form = '1 2 3 4 5 x' WHERE seq = 3": "nothing a turn can have used",
-        f"UPDATE events SET form = '{'y' * 99}' WHERE seq = 3": f" `{'y' * 50}` is nothing",
+        "UPDATE events SET form = '1 2' WHERE seq = 3": "`1 2` is not the usage of a turn",
+        "UPDATE events SET form = '1 2 3 4 5 x' WHERE seq = 3": "not the usage of a turn",
+        f"UPDATE events SET form = '{'y' * 99}' WHERE seq = 3": f" `{'y' * 50}` is not the usage",
         "UPDATE events SET turn = 'z' WHERE seq = 3": "turn `z` never began",
     }.items():
         connection = sqlite3.connect(path)

@@ -174,7 +174,7 @@ async def test_a_hook_that_forgets_to_return_is_reported(context: ToolContext) -
     result = await call(hooked(forget), context, a=1)
     assert result.is_error
     assert "hook `hooks.py:forget` failed: it returned nothing" in result.text
-    assert "return what `call_next` gave" in result.text
+    assert "return what `call_next` returned" in result.text
 
 
 async def test_what_are_no_arguments_is_refused_with_its_type(context: ToolContext) -> None:

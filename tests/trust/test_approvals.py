@@ -351,7 +351,7 @@ def test_processes_that_approve_at_the_same_time_lose_nothing(tmp_path: Path) ->
 
 def test_a_home_that_cannot_be_written_is_an_error(tmp_path: Path, root: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="the approval cannot be kept"):
+    with pytest.raises(ConfigError, match="the approval cannot be saved"):
         Approvals(tmp_path / "file" / "home").approve(found(root, effect()))
 
 

@@ -110,7 +110,7 @@ async def test_a_form_marks_defaults_and_says_what_an_empty_answer_means() -> No
 
 
 @pytest.mark.spec("T-P6.5")
-@pytest.mark.parametrize(("key", "answer"), [("y", "says from the model"), ("n", "turned down")])
+@pytest.mark.parametrize(("key", "answer"), [("y", "says from the model"), ("n", "declined")])
 def test_sampling_is_shown_like_a_permission(project: Path, key: str, answer: str) -> None:
     server = f"{sys.executable} {Path(__file__).parents[1] / 'mcp/servers/everything.py'} stdio"
     name = derived_name(server)

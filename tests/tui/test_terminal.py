@@ -240,7 +240,7 @@ def test_cards_are_reloaded_at_the_command(project: Path, write_card: WriteCard)
             lambda: sum("are you there" in row for row in terminal.everything) >= 2, "eve"
         )
         terminal.line("/save_history out.json")
-        terminal.wait_for("nothing to save")
+        terminal.wait_for("no history to save")
 
 
 @pytest.mark.spec("T-Q4.1", "T-K0.3", "T-Q3.1", "T-Q1.1")

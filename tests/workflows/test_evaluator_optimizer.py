@@ -364,8 +364,8 @@ def test_what_is_missing_has_a_plain_meaning() -> None:
         (rated(rating=3), "but is `3`"),
         (rated(feedback=["x"]), "`feedback` must be a string"),
         (rated(needs_improvement="no"), "`needs_improvement` must be true or false"),
-        (rated(focus_areas={"a": 1}), "`focus_areas` must be a list of texts"),
-        (rated(focus_areas=[1]), "`focus_areas` must be a list of texts"),
+        (rated(focus_areas={"a": 1}), "`focus_areas` must be a list of strings"),
+        (rated(focus_areas=[1]), "`focus_areas` must be a list of strings"),
     ],
 )
 def test_what_is_no_rating_is_reported(text: str, problem: str) -> None:

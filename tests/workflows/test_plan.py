@@ -46,11 +46,11 @@ def test_a_next_step_is_read() -> None:
         ({"steps": "write"}, "`steps` must be a list"),
         ({"steps": ["write"]}, "`steps[0]` must be an object"),
         ({"steps": [{"description": "x"}]}, "`steps[0].tasks` must be a list"),
-        ({"steps": [{"tasks": EMPTY}]}, "`steps[0].tasks` must hold a task at least"),
+        ({"steps": [{"tasks": EMPTY}]}, "`steps[0].tasks` must have at least one task"),
         ({"steps": [{"tasks": ["write"]}]}, "`steps[0].tasks[0]` must be an object"),
         (
             {"steps": [{"tasks": [{"agent": "writer"}]}]},
-            "`steps[0].tasks[0].description` must say what is to be done",
+            "`steps[0].tasks[0].description` must say what to do",
         ),
         (
             {"steps": [{"tasks": [{**TASK, "agent": "Writer"}]}]},

@@ -146,7 +146,7 @@ async def test_a_model_that_never_has_enough_is_given_so_many_tasks_and_no_more(
     assert (result.workflow["plans"], result.workflow["stopped"]) == (3, "most_tasks")
     assert len(world.asked("ann")) == MAX_TASKS
     assert refused == 1
-    assert any("1,000 tasks are the most for one request" in one for one in world.warnings)
+    assert any("1,000 tasks are the maximum for one request" in one for one in world.warnings)
     assert "say what is missing" in world.asked("boss")[-1].text
 
 

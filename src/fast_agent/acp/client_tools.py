@@ -144,7 +144,7 @@ class ClientFiles:
         try:
             await self._send(path, text)
         except RemoteError as error:
-            raise ToolError(f"the editor did not do it: {error.message}") from error
+            raise ToolError(f"the editor returned an error: {error.message}") from error
         return True
 
     async def _read(self, arguments: ToolArguments) -> str:
@@ -209,7 +209,7 @@ class _FileTool:
         except ToolError as error:
             return error_result(call.id, said(error))
         except RemoteError as error:
-            return error_result(call.id, f"the editor did not do it: {error.message}")
+            return error_result(call.id, f"the editor returned an error: {error.message}")
         return ToolResult(call.id, (TextContent(text),))
 
 
@@ -316,11 +316,11 @@ class ClientShell:
             )
             terminal = created.get("terminalId")
             if not isinstance(terminal, str):
-                raise RemoteError("it named no terminal")
+                raise RemoteError("it returned no terminal ID")
         except ToolError as error:
             return error_result(call.id, error.message)
         except RemoteError as error:
-            return error_result(call.id, f"the editor opened no terminal: {error.message}")
+            return error_result(call.id, f"the editor did not open a terminal: {error.message}")
         shown: JsonObject = {"type": "terminal", "terminalId": terminal}
         self._updates.hold(call_id(context.turn_id, call.id), [shown])
         try:

@@ -113,7 +113,7 @@ def texts(params: JsonObject, name: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise wrong(name, "must be a list of texts")
+        raise wrong(name, "must be a list of strings")
     return tuple([str(item) for item in value])
 
 
@@ -169,7 +169,7 @@ def _block(block: JsonObject, index: int) -> Content:
     except HistoryError as error:
         raise wrong(place, error.message) from None
     if isinstance(content, OpaqueContent):
-        raise wrong(place, f"has the type `{kind}`, which is not known")
+        raise wrong(place, f"has the unknown type `{kind}`")
     return content
 
 

@@ -339,7 +339,7 @@ def command_parts(command: str) -> list[list[str]]:
                 parts.append([])
             else:
                 parts[-1].append(word)
-    except ValueError:  # a quote is not closed
+    except ValueError:  # unclosed quote
         return []
     return [part for part in parts if part]
 

@@ -72,7 +72,7 @@ class RememberedPermissions:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not lock.take(wait=_WAIT_SECONDS):
-                log.warning("the permission is not kept: `%s` is in use", self._path)
+                log.warning("the permission is not saved: `%s` is in use", self._path)
                 return
             try:
                 known = self._read()
@@ -85,7 +85,7 @@ class RememberedPermissions:
             finally:
                 lock.release()
         except OSError as error:
-            log.warning("the permission is not kept: %s", error)
+            log.warning("the permission is not saved: %s", error)
 
     def _read(self) -> dict[str, dict[str, str]]:
         from fast_agent.text.safe_file import RefusedFileError, read_confined

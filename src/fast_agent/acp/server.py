@@ -171,7 +171,7 @@ class AcpServer:
             RunError: Something would be lost.
         """
         if self._opening.store is None:
-            raise RunError("conversations are not kept here, and would be lost")
+            raise RunError("conversations are not saved here, and would be lost")
         for session in self._sessions.values():
             if session.busy and session is not asking:
                 raise RunError(f"session `{session.id}` is answering a prompt", hint="wait for it")
@@ -380,7 +380,7 @@ class AcpServer:
 
     def _kept_in(self) -> SessionStore:
         if self._opening.store is None:
-            raise RequestError(METHOD_NOT_FOUND, "sessions are not kept here")
+            raise RequestError(METHOD_NOT_FOUND, "sessions are not saved here")
         return self._opening.store()
 
 

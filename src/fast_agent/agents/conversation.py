@@ -124,7 +124,9 @@ class Conversation:
         if agent is None:
             if self._closed:
                 raise RunError(
-                    "the agents are closed", hint="send messages before the `async with` block ends"
+                    "the agents are closed",
+                    hint="send messages before the `async with` block ends; an `AsyncExitStack`"
+                    " keeps `fast.run()` open beyond one block",
                 )
             agent = self._make(name, self.context)
             self._attach(agent)

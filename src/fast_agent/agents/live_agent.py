@@ -263,7 +263,7 @@ class LiveAgent(Agent):
         for one in loaded:
             if not isinstance(one, Message):
                 raise RunError(
-                    f"a history is made of `Message`s, not `{_kind(one)}`", hint=_MESSAGE_HINT
+                    f"a history consists of `Message`s, not `{_kind(one)}`", hint=_MESSAGE_HINT
                 )
         self._memory.load(cast("list[Message]", loaded))
 
@@ -396,7 +396,7 @@ class LlmAgent(LiveAgent):
             wanted: What the summary is to keep above all, in the person's words.
 
         Raises:
-            RunError: There is nothing to summarize.
+            RunError: There is no history to summarize.
             ModelError: The model gave no summary; the conversation is as it was.
             LimitError: A usage limit was reached.
             SessionError: What is remembered, or the summary, cannot be written.
@@ -410,7 +410,7 @@ class LlmAgent(LiveAgent):
             try:
                 before, end = draft.compaction, len(draft.history)
                 if end <= (draft.templates if before is None else before.start):
-                    raise RunError(f"agent `{self.name}` remembers nothing to summarize")
+                    raise RunError(f"agent `{self.name}` has no history to summarize")
                 budget, setup = Budget(self._meters), self._setup
                 compaction = None
                 if setup.compaction.native and compacts(setup.model):

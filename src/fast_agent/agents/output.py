@@ -98,7 +98,7 @@ class TypedOutput(Generic[T]):
             shown = getattr(kind, "__name__", repr(kind))
             reason = error.message.partition("\n")[0].partition(". Set")[0]
             if error.code == "schema-for-unknown-type":
-                reason = f"no JSON form is known of {reason.partition(' schema for ')[2]}"
+                reason = f"no JSON Schema can be made for {reason.partition(' schema for ')[2]}"
             raise RunError(
                 f"`{shown}` cannot be the type of a structured answer: {reason}",
                 hint="use a pydantic model, a dataclass, a TypedDict or a JSON Schema",
@@ -158,7 +158,7 @@ class JsonOutput:
             at = f"line {error.lineno}, column {error.colno}"
             raise ValueError(f"it is not JSON: {reason} at {at}") from error
         except RecursionError as error:
-            raise ValueError("it is nested too deep") from error
+            raise ValueError("it is nested too deeply") from error
         problems = self._checked.problems(value)
         if problems is not None:
             raise ValueError(problems)

@@ -182,7 +182,7 @@ class Turn:
             if unpriced is None:
                 self._model = self._models[name]
                 return
-            why = "a `max_cost` holds, and its price is not known"
+            why = "`max_cost` is set, and its price is not known"
         except FastAgentError as error:
             why = error.message
         self._warn(f"`{self._model.name}` answers in place of the skill's model `{name}`: {why}")

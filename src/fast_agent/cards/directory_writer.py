@@ -140,7 +140,7 @@ def _blocked(handle: int, directory: Path, name: str) -> DumpProblem | None:
     return DumpProblem(
         rules.DUMP_OUTSIDE,
         f"`{directory / name}` is {what}; nothing was written",
-        "take it away, or dump to another directory",
+        "remove it, or dump to another directory",
     )
 
 

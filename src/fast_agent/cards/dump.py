@@ -236,7 +236,7 @@ def _file_name_problems(name: str, card_format: CardFormat) -> list[DumpProblem]
     if not name.lower().endswith(SUFFIXES[card_format]):
         what = "Markdown" if card_format == "markdown" else "YAML"
         message = f"`{name}` does not end as a {what} card does"
-        hint = f"let it end in {' or '.join(f'`{one}`' for one in SUFFIXES[card_format])}"
+        hint = f"make it end in {' or '.join(f'`{one}`' for one in SUFFIXES[card_format])}"
         return [DumpProblem(rules.DUMP_FILE_NAME, message, hint)]
     if is_skill(name) or is_configuration(name):
         message = f"`{name}` is never loaded as a card"
@@ -332,7 +332,7 @@ class PathRebase:
         if self._before is None:
             raise _NotWritableError(
                 rules.DUMP_PATH,
-                f"holds the relative path `{text}`, and nothing says where it starts",
+                f"holds the relative path `{text}`, and its base directory is unknown",
                 "use an absolute path",
             )
         try:
@@ -340,7 +340,7 @@ class PathRebase:
         except ValueError:
             raise _NotWritableError(
                 rules.DUMP_PATH,
-                f"holds the path `{text}`, which leads to another drive from there",
+                f"holds the path `{text}`, which is on another drive",
                 "dump to the same drive, or use an absolute path",
             ) from None
 

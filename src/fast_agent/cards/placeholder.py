@@ -85,7 +85,7 @@ def parse_template(text: str) -> Template:
 
     Args:
         text: The instruction as written. A placeholder is `{{name}}` or `{{name:argument}}` on one
-            line, spelt exactly; `\{{` is a literal `{{`; all other braces are plain text.
+            line, spelled exactly; `\{{` is a literal `{{`; all other braces are plain text.
 
     Returns:
         Its parts. What looks like a placeholder but is not known stays in the plain text.

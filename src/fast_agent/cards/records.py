@@ -107,7 +107,7 @@ REQUEST_PARAMS = Record(
         Entry(
             "stop_sequences",
             ListOf(Text(blank=True)),
-            "texts that end an answer",
+            "strings that end an answer",
             effects=(),
             spelling="stopSequences",
         ),

@@ -145,8 +145,8 @@ def check_names(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnostic]:
             yield _found(
                 card,
                 rules.SIMILAR_NAMES,
-                f"`{name}` and `{first.config.name}` are both `agent__{spelled}` to a model, but"
-                " for a hash",
+                f"`{name}` and `{first.config.name}` have the same tool name"
+                f" `agent__{spelled}`, except for a hash",
                 "name",
                 severity="warning",
                 hint="use names that differ in letters or digits",
@@ -178,10 +178,10 @@ def check_references(cards: Sequence[Card], names: SetNames) -> Iterator[Diagnos
         yield _found(
             card,
             rules.REFERENCE_CYCLE,
-            f"agents refer to each other in a ring: `{ring.drawn}`",
+            f"agents refer to each other in a cycle: `{ring.drawn}`",
             reference.field,
             reference.at,
-            hint=f"take `{reference.name}` out here, or break the ring elsewhere",
+            hint=f"remove `{reference.name}` here, or break the cycle elsewhere",
         )
 
 
@@ -260,7 +260,7 @@ def _self_reference(card: Card, reference: Reference) -> Diagnostic:
         f"`{name}` refers to itself: `{name} -> {name}`",
         reference.field,
         reference.at,
-        hint=f"take `{name}` out of `{reference.field}`",
+        hint=f"remove `{name}` from `{reference.field}`",
     )
 
 
@@ -280,7 +280,7 @@ def _unknown_agent(card: Card, reference: Reference, suggestions: Suggestions) -
 
 
 def _child_history(card: Card, config: AgentConfig, names: SetNames) -> Iterator[Diagnostic]:
-    # A child that is misspelt among `agents` is reported there, not here as well.
+    # A child that is misspelled among `agents` is reported there, not here as well.
     meant = {names.suggestions.find(name) for name in config.agents if name not in names.known}
     for child in config.child_history or ():
         if child not in config.agents and child not in meant:
@@ -292,7 +292,7 @@ def _child_history(card: Card, config: AgentConfig, names: SetNames) -> Iterator
                 "child_history",
                 child,
                 key=True,
-                hint=_did_you_mean(near) or "add it to `agents`, or take it out",
+                hint=_did_you_mean(near) or "add it to `agents`, or remove it",
                 fix=_key_replacement(card, near, "child_history", child),
             )
 
@@ -332,7 +332,7 @@ def _filters(
         ("prompts", config.prompts),
     ):
         for server in narrowed or ():
-            # A server that is misspelt in `servers` is reported there, not here as well.
+            # A server that is misspelled in `servers` is reported there, not here as well.
             if server not in names and server not in meant:
                 near = closest(server, names)
                 yield _found(
@@ -342,7 +342,7 @@ def _filters(
                     field,
                     server,
                     key=True,
-                    hint=_did_you_mean(near) or f"add `{server}` to `servers`, or take it out",
+                    hint=_did_you_mean(near) or f"add `{server}` to `servers`, or remove it",
                     # Without the configuration it is unknown which of the two is misspelt.
                     fix=None if known is None else _key_replacement(card, near, field, server),
                 )

@@ -234,10 +234,10 @@ def _unknown_field(
 def _type(values: Mapping[str, JsonValue], findings: DiagnosticCollector) -> CardType | None:
     value = values.get("type")
     if value is None:
-        misspelt = any(
+        misspelled = any(
             key not in FIELD_NAMED and closest(key, FIELD_NAMED) == "type" for key in values
         )
-        return None if misspelt or findings.lost("type") else "agent"
+        return None if misspelled or findings.lost("type") else "agent"
     if type(value) is str and value in FIELDS_OF:
         return cast("CardType", value)
     if not isinstance(value, str):
@@ -353,7 +353,7 @@ def _missing_instruction(
         replacement = f'"{_PLACEHOLDER_INSTRUCTION}"'
         span = document.span_of(("instruction",)) or document.start()
         fix = Fix(span, replacement) if span.start != span.end else None
-        hint = "write what the agent is to do"
+        hint = "say what the agent should do"
         findings.put(rules.MISSING_INSTRUCTION, message, span, hint=hint, fix=fix)
         return
     markdown = document.body is not None
@@ -374,9 +374,9 @@ def _check_schema_version(value: JsonValue, findings: DiagnosticCollector) -> No
     if type(value) is int and value > HIGHEST_SCHEMA_VERSION:
         findings.add(
             rules.NEWER_SCHEMA,
-            f"`schema_version` {value} is newer than this program knows",
+            f"`schema_version` {value} is newer than this program supports",
             ("schema_version",),
-            hint=f"the highest known version is {HIGHEST_SCHEMA_VERSION}; update fast-agent",
+            hint=f"the highest supported version is {HIGHEST_SCHEMA_VERSION}; update fast-agent",
         )
         return
     reader(_VERSION.kind)(value, ("schema_version",), findings)

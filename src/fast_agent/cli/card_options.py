@@ -175,9 +175,9 @@ def check_dump(options: DumpOptions) -> None:
         click.UsageError: They do not.
     """
     if bool(options.dump_agent) != bool(options.dump_agent_path):
-        raise click.UsageError("--dump-agent and --dump-agent-path go together")
+        raise click.UsageError("--dump-agent and --dump-agent-path must be used together")
     if options.dump_agent_yaml and not options.dump_agent:
-        raise click.UsageError("--dump-agent-yaml goes with --dump-agent")
+        raise click.UsageError("--dump-agent-yaml requires --dump-agent")
 
 
 def dump_agents(program: FastAgent, options: DumpOptions) -> None:

@@ -20,7 +20,7 @@ COMMANDS = {
     "acp": "Run agents in an editor that speaks the Agent Client Protocol.",
     "test": "Test cards against recordings.",
     "resources": "Serve, list, read, search and check resources: skills, guides, documents.",
-    "fmt": "Put the fields of cards into the order of the reference.",
+    "fmt": "Format cards: put their fields in reference order.",
     "skills": "Find, add, update and remove skills.",
     "schema": "Print the JSON Schema of cards or of the configuration.",
     "explain": "Print the page of a rule, such as FA101.",
@@ -33,7 +33,7 @@ COMMANDS = {
     "import": "Convert agents of other tools to cards, such as those in `.claude/agents`.",
     "export": "Convert cards to agents of another tool.",
     "new": "Write a starter set of cards.",
-    "completion": "Print what makes a shell complete commands and options.",
+    "completion": "Print the completion script of a shell.",
     "version": "Print the version.",
 }
 """The commands in the order of the help, each with its one-line summary."""

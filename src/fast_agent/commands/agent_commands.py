@@ -308,7 +308,7 @@ async def _reload(arguments: Arguments, controller: ConversationController) -> C
     done = await run_sync(controller.program.reload)
     if arguments.has("--force") and not done.refused:  # else it could not be begun again
         return CommandResult(text="starting again", restart=True)
-    line = done.line or "AgentCards are as they were"
+    line = done.line or "no AgentCards changed"
     if done.problems:
         line = f"{line}\n\n{fenced(render_human(done.problems))}"
     if done.refused:

@@ -101,7 +101,7 @@ def _parsed(command: Command, rest: str) -> Arguments:
     at, plain = 0, False
     while (token := next_token(rest, at)) is not None:
         if not token.closed:
-            raise _WrongError("a quote is not closed")
+            raise _WrongError("unclosed quote")
         if not plain and not token.quoted and token.text.startswith("--"):
             at = token.end
             if token.text == "--":
@@ -127,7 +127,7 @@ def _take_option(command: Command, token: Token, rest: str, options: dict[str, s
         if after is None or (after.text.startswith("--") and not after.quoted):
             raise _WrongError(f"`{name}` needs a value")
         if not after.closed:
-            raise _WrongError("a quote is not closed")
+            raise _WrongError("unclosed quote")
         value, at = after.text, after.end
     elif equals and not option.value:
         raise _WrongError(f"`{name}` takes no value")

@@ -159,7 +159,7 @@ class ConversationController:
             RunError: They are not kept.
         """
         if self._sessions is None:
-            raise RunError("conversations are not kept here")
+            raise RunError("conversations are not saved here")
         return self._sessions
 
     @property

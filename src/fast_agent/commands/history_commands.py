@@ -76,7 +76,7 @@ async def _save(arguments: Arguments, controller: ConversationController) -> Com
     path = named_path(arguments.word() or f"{_slug(agent.name)}-history.json", controller)
     messages = tuple(agent.history)
     if not messages:
-        raise RunError(f"`{agent.name}` remembers nothing to save")
+        raise RunError(f"`{agent.name}` has no history to save")
     if not arguments.has("--force"):
         _see_that_nothing_is_lost(path)
     await run_sync(write_history, path, HistoryDocument(None, messages))

@@ -138,7 +138,7 @@ def _pairs(text: str) -> dict[str, str]:
     try:
         words = shlex.split(text)
     except ValueError:
-        raise RunError("a quote is not closed", hint="write KEY=VALUE or KEY='VALUE'") from None
+        raise RunError("unclosed quote", hint="write KEY=VALUE or KEY='VALUE'") from None
     pairs = [word.partition("=") for word in words]
     for key, equals, _ in pairs:
         if not equals:

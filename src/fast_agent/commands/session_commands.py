@@ -351,7 +351,7 @@ async def _export(arguments: Arguments, controller: ConversationController) -> C
 def _here(controller: ConversationController) -> Session:
     if controller.session is None:
         hint = "`/session new` starts one" if controller.keeps_sessions else None
-        raise RunError("this conversation is not kept as a session", hint=hint)
+        raise RunError("this conversation is not saved as a session", hint=hint)
     return controller.session
 
 

@@ -183,7 +183,7 @@ async def run_command(
         whole = _command(name, commands)
         command, rest = _with_action(whole, rest)
         if command.act is None:
-            raise RunError(f"`/{name}` does nothing alone")
+            raise RunError(f"`/{name}` needs a subcommand")
         said = f"/{name}" if command is whole else f"/{name} {command.name}"
         return await command.act(parse_arguments(command, rest, said=said), controller)
     except FastAgentError as error:

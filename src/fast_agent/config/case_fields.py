@@ -124,9 +124,9 @@ _JUDGE: Final = Record(
 _EXPECT: Final = Record(
     (
         Entry("text", Text(blank=True), "the whole answer", effects=()),
-        Entry("contains", _TEXTS, "texts the answer contains", effects=()),
-        Entry("lacks", _TEXTS, "texts the answer does not contain", effects=()),
-        Entry("matches", _TEXTS, "patterns found in the answer", effects=()),
+        Entry("contains", _TEXTS, "strings the answer contains", effects=()),
+        Entry("lacks", _TEXTS, "strings the answer does not contain", effects=()),
+        Entry("matches", _TEXTS, "regular expressions found in the answer", effects=()),
         Entry(
             "json_schema", AnyMapping(), "JSON Schema of the answer, which is then JSON", effects=()
         ),

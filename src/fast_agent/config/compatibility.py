@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 Values: TypeAlias = "dict[str, JsonValue]"
 
 DISPLAY_KEYS: Final[Mapping[str, str]] = {
-    "logger": "how the other program shows its work; `--quiet` and `/markdown` choose here",
-    "tool_display": "how the other program shows calls of tools",
-    "tui": "how the other program draws its menus",
-    "execution_engine": "how the other program runs; there is one way here",
-    "git_aware": "what the other program writes into exports",
-    "session_history_window": "how many sessions the other program keeps; all are kept here",
-    "cards": "where the other program searches for cards to install",
+    "logger": "how fast-agent-mcp shows its work; `--quiet` and `/markdown` choose here",
+    "tool_display": "how fast-agent-mcp shows calls of tools",
+    "tui": "how fast-agent-mcp draws its menus",
+    "execution_engine": "how fast-agent-mcp runs; there is one way here",
+    "git_aware": "what fast-agent-mcp writes into exports",
+    "session_history_window": "how many sessions fast-agent-mcp keeps; all are kept here",
+    "cards": "where fast-agent-mcp searches for cards to install",
 }
-"""Sections that change what the other program shows or how it works inside, and nothing here."""
+"""Sections that change what fast-agent-mcp shows or how it works inside, and nothing here."""
 
 UNSUPPORTED_KEYS: Final[Mapping[str, str]] = {
     "default_environment": "start `fast-agent` where commands are to run",
@@ -65,7 +65,7 @@ UNSUPPORTED_KEYS: Final[Mapping[str, str]] = {
     "aliyun": "write `generic` with its `base_url`, or use the model `qwen`",
     "hf": "write `generic` with its `base_url`",
 }
-"""Sections of the other program that do nothing here, with what does the same."""
+"""Sections of fast-agent-mcp that do nothing here, with what does the same."""
 
 _PROVIDER: Final[Mapping[str, str]] = {
     "default_model": "write `default_model: PROVIDER.NAME` at the top",
@@ -114,7 +114,7 @@ _SERVER_UNSUPPORTED: Final[Mapping[str, str]] = {
     "name": "a server is called as its key is",
 }
 _MCP_DISPLAY: Final[Mapping[str, str]] = {
-    "diagnostics": "how the other program draws connections",
+    "diagnostics": "how fast-agent-mcp draws connections",
     "reconnect_on_disconnect": "lost connections are always made again",
 }
 _COMPACTION: Final[Mapping[str, str]] = {
@@ -123,11 +123,11 @@ _COMPACTION: Final[Mapping[str, str]] = {
     "prompt": "name an `agent` that writes the summary as you like it",
 }
 _TERMINAL: Final[Mapping[str, str]] = {
-    "completion_menu_reserved_lines": "how the other program draws its menus",
+    "completion_menu_reserved_lines": "how fast-agent-mcp draws its menus",
 }
 _SKILLS: Final[Mapping[str, str]] = {
-    "marketplace_url": "where the other program searches for skills to install",
-    "marketplace_urls": "where the other program searches for skills to install",
+    "marketplace_url": "where fast-agent-mcp searches for skills to install",
+    "marketplace_urls": "where fast-agent-mcp searches for skills to install",
 }
 _SHELL: Final[Mapping[str, str]] = {
     "timeout_seconds": "timeout_seconds",

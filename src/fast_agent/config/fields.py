@@ -564,10 +564,15 @@ SETTINGS: Final = Record(
             "foreign_agents",
             OneOf(get_args(ForeignTools)),
             "load `.claude/agents` and its like in place, with these tools for agents that name"
-            " none; counts in your own configuration only",
+            " none; allowed in your own configuration only",
             effects=(),  # a found file that has it is refused
         ),
-        Entry("trust", TRUST, "what found projects may do; counts in the home only", effects=()),
+        Entry(
+            "trust",
+            TRUST,
+            "what found projects may do; allowed in the configuration of your home only",
+            effects=(),
+        ),
     ),
     build=dict,
 )

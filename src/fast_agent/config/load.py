@@ -113,7 +113,7 @@ def _nearest(
         for other in names[names.index(found.name) + 1 :]:
             if _is_file(folder / other):
                 message = f"`{other}` is not read, because `{found.name}` is next to it"
-                hint = f"keep one of them, best `{found.name}`"
+                hint = f"keep one of them, preferably `{found.name}`"
                 warnings.append(Place(str(folder / other)).problem(SHADOWED_CONFIG, message, hint))
         return found
     return None
@@ -304,8 +304,8 @@ def _policy_elsewhere(layer: FileLayer) -> Diagnostic:
     """Refuse a policy in any file but that of the home: a project must not decide about itself."""
     return layer.place(("trust",), key=True).problem(
         WRONG_CONFIG_VALUE,
-        "`trust` counts in the configuration of your home only",
-        "move it there, or take it out",
+        "`trust` is allowed in the configuration of your home only",
+        "move it there, or remove it",
     )
 
 
@@ -313,7 +313,7 @@ def _of_project(layer: FileLayer, keys: Keys) -> Diagnostic:
     """Refuse in a found file what would act as soon as the file is read."""
     return layer.place(keys, key=True).problem(
         WRONG_CONFIG_VALUE,
-        f"`{'.'.join(map(str, keys))}` counts in your own configuration only",
+        f"`{'.'.join(map(str, keys))}` is allowed in your own configuration only",
         "move it to the configuration of your home, or pass this file with `--config-path`",
     )
 

@@ -101,7 +101,7 @@ def _problems(
         if key in values:
             yield place_of((*at, key), key=True).problem(
                 WRONG_SERVER,
-                f"`{key}` has no meaning for the server `{name}`, which has a `{needed}`",
+                f"`{key}` does not apply to the server `{name}`, which has a `{needed}`",
                 f"leave `{key}` out",
             )
     if url and not _is_address(values["url"]) and "${" not in values["url"]:
@@ -173,6 +173,6 @@ def split_command(command_line: str, declared: str) -> tuple[str, tuple[str, ...
         ) from problem
     if not words:
         raise ConfigError(
-            f"{declared} names no command", hint="write the program and its arguments as one text"
+            f"{declared} names no command", hint="write the program and its arguments as one string"
         )
     return words[0], tuple(words[1:])

@@ -126,14 +126,14 @@ TUI: Final = Record(
         Entry(
             "images", OneOf(get_args(ImageDrawing)), "how images of answers are drawn", effects=()
         ),
-        Entry("motion", Flag(), "whether the spinner moves", effects=()),
+        Entry("motion", Flag(), "whether the spinner is animated", effects=()),
         Entry("thinking", OneOf(get_args(Thinking)), "how reasoning is shown", effects=()),
         Entry("plain", Flag(), "whether lines are written and nothing is drawn", effects=()),
         Entry("keys", OneOf(get_args(EditingKeys)), "which keys edit the text", effects=()),
         Entry(
             "busy_enter",
             OneOf(get_args(BusyEnter)),
-            "what Enter does while a turn works",
+            "what Enter does while a turn is running",
             effects=(),
         ),
         Entry("bind", MapOf(Text()), "actions by key, such as `ctrl-s: steer`", effects=()),
@@ -146,7 +146,7 @@ TUI: Final = Record(
         Entry(
             "status_command",
             Text(blank=True),
-            "a command line that draws the status row; counts in your own configuration only",
+            "a command line that draws the status row; allowed in your own configuration only",
             effects=(),  # a found file that has it is refused
         ),
         Entry(
@@ -158,7 +158,7 @@ TUI: Final = Record(
         Entry(
             "notify_seconds",
             Whole(minimum=0),
-            "how many seconds a turn must have worked for a notification",
+            "minimum length of a turn for a notification, in seconds",
             effects=(),
         ),
     ),
@@ -221,8 +221,8 @@ NO_GUIDE: Final = GuideSettings()
 """The section of someone who has none."""
 GUIDE_CATEGORY: Final = Record(
     entries=(
-        Entry("dir", Text(), "its directory below the docroot; its name, if left out", effects=()),
-        Entry("patterns", ListOf(Text()), "which documents of it; all, if left out", effects=()),
+        Entry("dir", Text(), "its directory below the docroot; default: its name", effects=()),
+        Entry("patterns", ListOf(Text()), "which of its documents; default: all", effects=()),
         Entry("description", Text(), "what it is about", effects=()),
     ),
     build=CategorySettings,

@@ -31,7 +31,7 @@ def index_rules(gathered: Iterable[Rule]) -> Mapping[str, Rule]:
     names: set[str] = set()
     for rule in sorted(gathered, key=lambda one: one.code):
         if rule.code in by_code or rule.name in names:
-            raise ValueError(f"the rule {rule.code} {rule.name} is there twice")
+            raise ValueError(f"the rule {rule.code} {rule.name} is defined twice")
         by_code[rule.code] = rule
         names.add(rule.name)
     return MappingProxyType(by_code)

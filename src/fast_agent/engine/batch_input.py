@@ -100,7 +100,7 @@ def read_items(path: Path, config: AgentConfig, id_field: str | None = None) -> 
             lines = seen.setdefault(item.key, [])
             lines.append(line)
             if len(lines) > 1 and id_field is not None:
-                problem = f"its id `{item.id}` is that of line {lines[0]} too"
+                problem = f"its id `{item.id}` is also that of line {lines[0]}"
             elif len(lines) > 1:  # the same text twice is two items: each gets a row
                 item = replace(item, key=f"{item.key}#{len(lines)}")
         if problem is not None:
@@ -239,7 +239,7 @@ def _values(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
                     yield number, row, None
             case ending:
                 raise ConfigError(
-                    f"`{path}` is not a batch file: its ending is `{ending}`",
+                    f"`{path}` is not a batch file: its extension is `{ending}`",
                     hint=f"use one of {', '.join(FORMS)}",
                 )
     except OSError as error:
@@ -248,7 +248,7 @@ def _values(path: Path) -> Iterator[tuple[int, JsonValue, str | None]]:
         raise ConfigError(f"`{path}` cannot be read: {error}") from error
     except UnicodeError as error:
         raise ConfigError(
-            f"`{path}` cannot be read: it is not text in UTF-8", hint="save it as UTF-8"
+            f"`{path}` cannot be read: it is not UTF-8 text", hint="save it as UTF-8"
         ) from error
 
 

@@ -199,8 +199,8 @@ class ModelRequests:
             return
         self.stop(
             PausedError(
-                "the price of a model is not known, so `--limit-cost` cannot be kept",
-                hint="state it in `model_facts`, or use `--limit-tokens`",
+                "the price of a model is not known, so `--limit-cost` cannot be enforced",
+                hint="set it in `model_facts`, or use `--limit-tokens`",
             )
         )
 
@@ -253,7 +253,7 @@ class ModelRequests:
             if limit is not None and (used >= limit or used + largest * requests > limit):
                 shown = f"${used / 1e9:.4f}" if name == "cost" else f"{used:,} tokens"
                 return PausedError(
-                    f"the limit of the batch is reached: {shown} used",
+                    f"the batch reached its limit: {shown} used",
                     hint=f"run it again with a higher `--limit-{name}` to resume",
                 )
         return None

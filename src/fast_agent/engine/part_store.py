@@ -100,7 +100,7 @@ class DirectoryParts:
 
     def _problem(self, path: Path, error: OSError) -> RunError:
         return RunError(
-            f"the parts of runs cannot be kept in {path.parent}: {os_reason(error)}",
+            f"the parts of runs cannot be stored in {path.parent}: {os_reason(error)}",
             hint="every worker and client needs the same directory, with the right to write there",
         )
 

@@ -529,7 +529,7 @@ class RunStore:
                 "SELECT value FROM part WHERE digest=?", (digest,)
             ).fetchone()
         if row is None:
-            raise StoreError(f"the runs in `{self.path}` lack their piece `{digest}`")
+            raise StoreError(f"the runs in `{self.path}` are missing the part `{digest}`")
         return parse_json(row[0])
 
     @property
@@ -592,7 +592,7 @@ class RunStore:
         elif error.sqlite_errorcode == sqlite3.SQLITE_FULL:
             return FullDiskError(
                 f"the disk of `{self.path}` is full",
-                hint="free some room, then run the same command again to resume",
+                hint="free some space, then run the same command again to resume",
             )
         else:
             reason = str(error)

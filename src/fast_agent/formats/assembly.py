@@ -173,7 +173,7 @@ class _Names:
         draft.name, draft.former = name, was
         if name != was:
             keys: Keys = (*draft.keys, "name") if "name" in draft.file.values else draft.keys
-            why = "another card has its name" if number > 1 else "a card cannot be called so"
+            why = "another card has its name" if number > 1 else "a card cannot have that name"
             message = f"the agent `{was}` is called `{name}`: {why}"
             draft.file.note(rules.ADAPTED_FIELD, message, keys, None)
 
@@ -199,7 +199,7 @@ def _choose_first(drafts: Sequence[Draft], *, has_default: bool) -> None:
             first = draft
             draft.values["default"] = True
             continue
-        chosen = f"`{first.name}` is" if first is not None else "a card that is there is"
+        chosen = f"`{first.name}` is" if first is not None else "an existing card is"
         draft.file.note(
             rules.ADAPTED_FIELD,
             f"`{draft.name}` is not the default agent, because {chosen}",

@@ -28,7 +28,7 @@ FORMATS: Final[Mapping[Format, str]] = {
     "codex": "Codex roles (`.codex/agents/*.toml`)",
     "docker-agent": "docker-agent teams (YAML with `agents`)",
     "crewai": "CrewAI crews (`agents.yaml`, `tasks.yaml`)",
-    "peer": "cards of the nearest peer",
+    "peer": "cards of fast-agent-mcp, with its additional fields",
     "mcp": "MCP servers (`.mcp.json`, `.vscode/mcp.json`, `.codex/config.toml` and others)",
 }
 """The formats that can be imported, with what each is."""

@@ -282,7 +282,7 @@ def card_model(name: str, effort: str | None = None) -> CardModel:
             return CardModel(spec, _changed(name, spec), has_effort=level is None)
     return CardModel(
         None,
-        problem=f"no model is known as `{name}`",
+        problem=f"there is no model `{name}`",
         hint="write `model: PROVIDER.NAME` in the card; `fast-agent models` lists providers",
         has_effort=effort is None,
     )

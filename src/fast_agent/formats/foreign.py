@@ -217,7 +217,7 @@ class Fields:
         return self._not(name, "a mapping")
 
     def lost(self, name: str, message: str, hint: str | None = None) -> None:
-        """Report a field that goes into no card, if it is given."""
+        """Report a field that cannot be written into a card, if it is given."""
         if name in self.values:
             self._seen.add(name)
             self.file.mapped.discard((*self.keys, name))

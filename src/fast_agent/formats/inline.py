@@ -57,12 +57,12 @@ def _connect(draft: Draft, name: str, fields: Fields) -> None:
         )
         return
     if server.settings.get("enabled") is False:
-        draft.file.note(rules.LOST_FIELD, f"the server `{name}` is off", place, None)
+        draft.file.note(rules.LOST_FIELD, f"the server `{name}` is disabled", place, None)
         return
     if "cwd" in server.settings:
         draft.file.note(
             rules.LOST_FIELD,
-            f"the working directory of the server `{name}` goes into no card",
+            f"the working directory of the server `{name}` cannot be written into a card",
             place,
             "describe the server in the configuration, which has `cwd`",
         )

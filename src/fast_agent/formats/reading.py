@@ -192,7 +192,7 @@ def _yaml(source: Source, choice: ToolChoice, wanted: Format | None) -> ForeignA
     if problem is not None:
         if yaml is None:
             return _unreadable(file, f"the file is not YAML: {problem}")
-        file.note(rules.LOOSE_FRONTMATTER, f"the file is not good YAML: {problem}", ())
+        file.note(rules.LOOSE_FRONTMATTER, f"the file is not valid YAML: {problem}", ())
     if kind == "docker-agent":
         drafts = read_docker_agent(file)
     elif kind == "crewai":

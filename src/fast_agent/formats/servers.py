@@ -242,7 +242,7 @@ _OPENCODE: Final = {
     "command": ("short names of messages", "keep them as files for `go --prompt-file`"),
     "default_agent": ("the agent a conversation starts with", "write `default: true` in its card"),
 }
-_PROGRAM: Final = ("a setting of the other program", None)
+_PROGRAM: Final = ("a setting of that tool", None)
 
 
 def read_server_file(file: ForeignFile) -> list[Server]:

@@ -188,7 +188,7 @@ _LOST: Final[dict[str, tuple[str, str | None]]] = {
             "croncreate",
             "schedulewakeup",
         ),
-        ("steers the program itself", None),
+        ("controls the program itself", None),
     ),
     **dict.fromkeys(
         (

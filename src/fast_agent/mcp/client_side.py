@@ -140,7 +140,7 @@ async def answer_sampling(
         return ErrorData(code=_INVALID_PARAMS, message=problem.message)
     try:
         if approval is not None and not await approval.approve(request):
-            return ErrorData(code=SAMPLING_REFUSED, message="the request was turned down")
+            return ErrorData(code=SAMPLING_REFUSED, message="the request was declined")
         model, response = await sampler.sample(request)
         return write_response(model, response.message, with_tools=bool(request.tools))
     except FastAgentError as problem:

@@ -247,8 +247,8 @@ class Connection:
         if self._clock() - self._losses[0] < LOSS_WINDOW_SECONDS:
             raise ToolError(
                 f"server `{self.name}` was lost {LOSS_LIMIT} times "
-                f"within {LOSS_WINDOW_SECONDS:g} s and is left alone for now",
-                hint="find out why it stops; its last words are in the log",
+                f"within {LOSS_WINDOW_SECONDS:g} s and is not started again for now",
+                hint="find out why it stops; its last output is in the log",
             )
         self._losses.clear()
 

@@ -50,7 +50,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
             if proxy is None:
-                raise httpx2.ConnectError(f"`{host}` is not known") from error
+                raise httpx2.ConnectError(f"`{host}` cannot be resolved") from error
             # Where only the proxy reaches the network, only the proxy knows its names.
         else:
             address = judged(host, [str(one[4][0]) for one in found])
@@ -83,7 +83,7 @@ def judged(host: str, addresses: Iterable[str]) -> str:
         for one in addresses:
             if place_of_host(one):
                 raise TrustError(
-                    f"no connection to `{host}`: the name leads to `{one}`, which is not public",
+                    f"no connection to `{host}`: the name resolves to `{one}`, which is not public",
                     hint="name the address itself, so that an approval says where it goes",
                 )
     elif not _is_literal(host) and host.endswith("localhost"):

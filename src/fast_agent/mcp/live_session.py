@@ -416,7 +416,7 @@ class LiveSession:
             return ToolError(
                 f"server `{self._spec.name}`: no answer from `{self._spec.target}` "
                 f"within {self._spec.connect_timeout_seconds:g} s{self._last_words()}",
-                hint="raise the server's connect timeout, or find out what holds it up",
+                hint="raise the server's connect timeout, or find out what delays it",
             )
         if isinstance(cause, ToolError):
             return cause
@@ -465,7 +465,7 @@ class LiveSession:
         if isinstance(cause, httpx2.ConnectError):
             return system_reason(cause) or "the connection could not be made"
         if isinstance(cause, ValidationError):
-            return "its answer is outside the protocol"
+            return "its answer violates the protocol"
         return one_line(str(cause)) or type(cause).__name__
 
     def ending_story(self) -> str:
@@ -483,7 +483,7 @@ class LiveSession:
         words = self.log_end
         if not words:
             return ""
-        return "; its last words were:\n  " + "\n  ".join(words)
+        return "; its last output was:\n  " + "\n  ".join(words)
 
 
 def _first(problem: BaseException) -> BaseException:
@@ -615,12 +615,12 @@ def refusal(problem: Exception) -> Refusal | None:
                 hint=ASKS_AS_BEFORE if asks_as_before(problem.message) else None,
             )
         case ValidationError():
-            return Refusal("was answered outside the protocol")
+            return Refusal("got an answer that violates the protocol")
         case InputRequiredRoundsExceededError():
-            return Refusal("never came to an end: the server kept asking for more")
+            return Refusal("never finished: the server kept asking for more")
         case RuntimeError():
             # The SDK's way to say that structured content does not fit the output schema.
-            return Refusal(f"was answered wrongly: {one_line(str(problem))}")
+            return Refusal(f"got an invalid answer: {one_line(str(problem))}")
         case _:
             return None
 

@@ -161,7 +161,7 @@ class ServerProcess:
         # Servers that start at once are all started before one of them waits for an import.
         if target.cwd is not None and not Path(target.cwd).is_dir():  # noqa: ASYNC240
             raise ToolError(
-                f"server `{self.name}`: the working directory `{target.cwd}` is not there",
+                f"server `{self.name}`: the working directory `{target.cwd}` does not exist",
                 hint="correct the server's `cwd`",
             )
         make_private()
@@ -183,7 +183,7 @@ class ServerProcess:
         if code == errno.ENOENT:
             why, hint = "was not found", "install it, or correct the server's `command`"
         elif code == errno.EACCES:
-            why, hint = "may not be run", "make it executable, or correct the server's `command`"
+            why, hint = "is not executable", "make it executable, or correct the server's `command`"
         else:
             why, hint = f"cannot be started: {one_line(str(problem)).lower()}", None
         return ToolError(f"server `{self.name}`: the command `{command}` {why}", hint=hint)

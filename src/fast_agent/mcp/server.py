@@ -413,7 +413,7 @@ def declared_server(
     for option, value in foreign.items():
         if value is not None:
             has = "command" if url is None else "url"
-            raise ConfigError(f"`{option}` has no meaning for {what}, which has a `{has}`")
+            raise ConfigError(f"`{option}` does not apply to {what}, which has a `{has}`")
     if isinstance(args, str):
         raise ConfigError(f"`args` of {what} must be a list of strings", hint=f"write `[{args!r}]`")
     for option, seconds in (

@@ -175,10 +175,10 @@ class ServerSkills:
         answer = await self._ask("skills/list", params)
         skills, following = answer.get("skills"), answer.get("nextCursor")
         if not isinstance(skills, list):
-            raise ToolError(f"server `{self.label}`: `skills/list` gave no list of skills")
+            raise ToolError(f"server `{self.label}`: `skills/list` returned no list of skills")
         if following is not None and not isinstance(following, str):
             raise ToolError(
-                f"server `{self.label}`: `skills/list` gave a cursor that is not a string"
+                f"server `{self.label}`: `skills/list` returned a cursor that is not a string"
             )
         fresh = answer.get("ttlMs")
         known = isinstance(fresh, int | float) and not isinstance(fresh, bool)
@@ -199,7 +199,7 @@ class ServerSkills:
                 f" {problem.message}"
             ) from None
         if entry.uri != head_uri(uri).text:
-            raise SkillError(f"server `{self.label}` gave another skill than `{one_line(uri)}`")
+            raise SkillError(f"server `{self.label}` returned another skill than `{one_line(uri)}`")
         return entry
 
     async def _ask(self, method: Literal["skills/list", "skills/get"], params: Any) -> Any:
@@ -288,12 +288,13 @@ class ServerSkills:
         )
         if len(result.contents) != 1:
             raise SkillError(
-                f"server `{self.label}` gave {len(result.contents)} contents for `{one_line(sent)}`"
+                f"server `{self.label}` returned {len(result.contents)} contents for"
+                f" `{one_line(sent)}`"
             )
         content = result.contents[0]
         if not _names(content.uri, uri):
             raise MismatchError(
-                f"server `{self.label}` gave `{one_line(content.uri)}` for `{one_line(sent)}`"
+                f"server `{self.label}` returned `{one_line(content.uri)}` for `{one_line(sent)}`"
             )
         text = cast("str | None", getattr(content, "text", None))
         data = _bytes(text, cast("str | None", getattr(content, "blob", None)), most)

@@ -268,7 +268,7 @@ class _Reader:
                 self.content.append(TextContent(text))
         else:
             self._misplaced(
-                section, "text stands before the first section", f"write `{USER}` above it"
+                section, "there is text before the first section", f"write `{USER}` above it"
             )
         self.first = False
 
@@ -293,7 +293,7 @@ class _Reader:
 
     def _take_system(self, section: Section) -> None:
         if not self.first:
-            self._misplaced(section, f"`{SYSTEM}` may only stand first", "move it to the top")
+            self._misplaced(section, f"`{SYSTEM}` must come first", "move it to the top")
             return
         self.system = trimmed(section.text_of(self.source))
 

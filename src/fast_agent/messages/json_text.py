@@ -156,7 +156,7 @@ def _all_faults(text: str) -> tuple[JsonFault, ...]:
     except json.JSONDecodeError as error:
         return (_syntax_fault(text, error),)
     except RecursionError:
-        return (JsonFault("nested too deep to be read", 0, 1),)
+        return (JsonFault("nested too deeply", 0, 1),)
     return tuple(sorted(JsonMap.of(text).faults, key=lambda fault: fault.start))
 
 
@@ -235,7 +235,7 @@ class JsonMap:
         key = cast("str", json.loads(token))
         first = level.seen.setdefault(key, place)
         if first is not place:
-            self.faults.append(JsonFault(f"the key `{key}` is there twice", *place, first))
+            self.faults.append(JsonFault(f"the key `{key}` is defined twice", *place, first))
         level.key = key
         self.keys[level.child()] = place
 
@@ -294,7 +294,9 @@ class Problem:
         span = span_between(source, self.start, self.end)
         related: tuple[Related, ...] = ()
         if self.first is not None:
-            related = (Related("it is here first", source.path, span_between(source, *self.first)),)
+            related = (
+                Related("it is first given here", source.path, span_between(source, *self.first)),
+            )
         line = source.line(span.start.line)
         return Diagnostic(
             self.rule.code,

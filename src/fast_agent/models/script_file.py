@@ -344,5 +344,5 @@ class _StepMaker:
         try:
             return re.compile(expect["regex"])
         except re.error as error:
-            self.problem((*at, "expect"), f"`regex` is not a pattern: {error}")
+            self.problem((*at, "expect"), f"`regex` is not a valid regular expression: {error}")
             return None

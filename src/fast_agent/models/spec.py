@@ -440,7 +440,7 @@ class _QueryReader:
         if near is not None:
             hint = f"did you mean `{near}`?"
         elif self.keys:
-            hint = f"`{self.provider}` takes {', '.join(f'`{name}`' for name in self.keys)}"
+            hint = f"`{self.provider}` supports {', '.join(f'`{name}`' for name in self.keys)}"
         else:
             hint = f"`{self.provider}` takes none"
         message = f"unknown parameter `{key}` in the model `{self.text}`"
@@ -505,7 +505,7 @@ class ModelNames:
     Args:
         aliases: Short names and the specs they denote.
         families: For each provider, patterns of the names that are its own.
-        known: Names to suggest for a misspelt one.
+        known: Names to suggest for a misspelled one.
     """
 
     aliases: Mapping[str, str]

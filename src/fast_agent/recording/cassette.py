@@ -299,7 +299,7 @@ class Recorder(PlacedSteps):
 
     def part(self, digest: str) -> JsonValue:
         """Refuse: nothing is read from a recording that is being made."""
-        raise RunError(f"there is no recording to read the piece `{digest}` from")
+        raise RunError(f"there is no recording to read the part `{digest}` from")
 
     def note(self, kind: Kind, name: str, value: Callable[[], str]) -> str:
         """Look, and write down what there is; see `Steps.note`."""

@@ -184,7 +184,7 @@ class Replayer(PlacedSteps):
         parts = self._cassette.parts
         if digest not in parts:
             shown = self._cassette.path
-            raise RunError(f"the recording `{shown}` lacks its piece `{digest}`")
+            raise RunError(f"the recording `{shown}` is missing the part `{digest}`")
         return self._redactor.restored(parts[digest])
 
     def note(self, kind: Kind, name: str, value: Callable[[], str]) -> str:

@@ -552,7 +552,7 @@ def _left_out_of(config: AgentConfig, left_out: Mapping[str, LeftOut]) -> LeftOu
 
 
 _REACHED_HINT: Final = (
-    "a person lets it act: by `--card`, `fast-agent trust`, or `fast-agent trust --own` for their "
+    "the user allows it: by `--card`, `fast-agent trust`, or `fast-agent trust --own` for their "
     "own directory"
 )
 

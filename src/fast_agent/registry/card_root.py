@@ -316,7 +316,7 @@ def _half_written(file: FileLoad) -> FileLoad:
     shown = file.candidate.shown
     problem = Diagnostic(
         NO_FRONTMATTER,
-        "the file held a card and holds none now",
+        "the file no longer holds a card",
         shown,
         hint="write its card again, or remove the file",
     )

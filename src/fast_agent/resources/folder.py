@@ -173,7 +173,9 @@ class _Walk:
                 self.skipped.append(Skipped(shown, "has a name that no URI can hold"))
             elif not _new_name(name, taken):
                 self.skipped.append(
-                    Skipped(path, "has the name of a neighbour, spelt with other code points")
+                    Skipped(
+                        path, "has the same name as another file, spelled with other code points"
+                    )
                 )
             else:
                 self._take(entry, directory, path, depth)

@@ -156,8 +156,8 @@ class Session:
         if self.lists_shown:
             self._lists(NOTHING, change)
         for uri in uris:
-            if (spelt := self.subscriptions.get(uri)) is not None:
-                self.send("notifications/resources/updated", {"uri": spelt})
+            if (spelled := self.subscriptions.get(uri)) is not None:
+                self.send("notifications/resources/updated", {"uri": spelled})
         for listen in tuple(self.listens.values()):
             mark: JsonObject = {"_meta": {SUBSCRIPTION_ID: listen.id}}
             granted = Change(
@@ -167,8 +167,8 @@ class Session:
             )
             self._lists(mark, granted)
             for uri in uris:
-                if (spelt := listen.uris.get(uri)) is not None:
-                    self.send("notifications/resources/updated", {"uri": spelt, **mark})
+                if (spelled := listen.uris.get(uri)) is not None:
+                    self.send("notifications/resources/updated", {"uri": spelled, **mark})
 
     def log(self, level: str, logger: str, message: str) -> None:
         """Send a log message, where this client asked for ones of its level or below."""

@@ -376,7 +376,7 @@ def compaction_plan(config: AgentConfig, context: RuntimeContext) -> CompactionP
         return CompactionPlan(share, native=asked.native)
     if name not in context.cards:
         raise RunError(
-            f"`compaction` names the agent `{name}`, which is not there",
+            f"`compaction` names the agent `{name}`, which does not exist",
             hint="load its card too, or leave out `agent`",
         )
 

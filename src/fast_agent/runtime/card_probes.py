@@ -300,7 +300,7 @@ def _unknown(card: Card, text: str, placeholder: Placeholder) -> Diagnostic:
     raw = text[placeholder.start : placeholder.end]
     name = placeholder.name.strip()
     meant = closest(name, (*PLAIN, *WITH_ARGUMENT))
-    escape = f"write `\\{raw}` to send the model these very braces"
+    escape = f"write `\\{raw}` to send the model the braces themselves"
     if meant is None:
         message, hint, replacement = f"`{raw}` is not a placeholder", escape, None
     elif meant in WITH_ARGUMENT and not placeholder.argument:

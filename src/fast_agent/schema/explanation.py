@@ -112,7 +112,7 @@ def explain_text(kind: Text, value: object, path: Keys, findings: Findings) -> I
 def explain_function(value: object, path: Keys, findings: Findings) -> Invalid:
     """Report a value that names no function."""
     if not isinstance(value, str):
-        return _wrong_type("text of the form `file.py:name`", value, path, findings)
+        return _wrong_type("a string of the form `file.py:name`", value, path, findings)
     message = f"{named(path, findings)} must have the form `file.py:name`, not {described(value)}"
     return _wrong_value(message, path, findings, "name the file, then the function in it")
 
@@ -246,7 +246,7 @@ def listed(words: Mapping[str, object] | tuple[str, ...]) -> str:
 
 
 _PLURAL: Final = {
-    "text": "texts",
+    "a string": "strings",
     "a path": "paths",
     "a function as `file.py:name`": "functions as `file.py:name`",
 }
@@ -255,7 +255,7 @@ _PLURAL: Final = {
 def expected(kind: Kind) -> str:
     """Describe what a kind accepts."""
     if isinstance(kind, Text):
-        return "a path" if isinstance(kind, PathText) else "text"
+        return "a path" if isinstance(kind, PathText) else "a string"
     if isinstance(kind, FunctionName):
         return "a function as `file.py:name`"
     if isinstance(kind, Flag):
@@ -286,7 +286,7 @@ def described(value: object) -> str:
     if isinstance(value, Expanded):
         return "the value of that variable"
     if isinstance(value, str):
-        return f"the text `{clipped(value)}`"
+        return f"the string `{clipped(value)}`"
     if isinstance(value, Mapping):
         return "a mapping"
     # Only from Python: a path, a date, an object.
@@ -296,7 +296,7 @@ def described(value: object) -> str:
 def typed(value: object) -> str:
     """Describe the type of a value without revealing the value."""
     if isinstance(value, str):
-        return "text"
+        return "a string"
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "a whole number" if isinstance(value, int) else "a number"
     return described(value)

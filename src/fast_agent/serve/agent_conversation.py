@@ -232,7 +232,7 @@ class ServedConversation:
             try:
                 self._store.delete(session.id)
             except SessionError as error:
-                log.warning("an empty session stays: %s", error.message)
+                log.warning("an empty session remains: %s", error.message)
 
     def _opened(self) -> Session | None:
         if self._store is None or self._begin is None:

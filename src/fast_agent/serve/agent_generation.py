@@ -152,7 +152,7 @@ class Generations:
         except FastAgentError as error:
             if not started:
                 raise
-            log.warning("agents could not be closed in good order: %s", error.message)
+            log.warning("agents could not be closed cleanly: %s", error.message)
         finally:
             self.running -= 1
             self._ended.set()

@@ -300,7 +300,7 @@ class ConversationPool:
 
     def _begin(self, alias: str | None) -> Session:
         if self._store is None:
-            raise RuntimeError("these conversations are not kept")
+            raise RuntimeError("these conversations are not saved")
         return self._store.create(cwd=self._workspace, alias=alias)
 
     async def _rest(self, conversation: ServedConversation) -> None:
@@ -346,4 +346,4 @@ async def _go_over(conversation: ServedConversation, generation: Generation) -> 
     try:
         await conversation.change_to(generation)
     except FastAgentError as error:
-        log.warning("a conversation stays with older cards: %s", error.message)
+        log.warning("a conversation keeps older cards: %s", error.message)

@@ -75,14 +75,14 @@ class ExposedAgent(NamedTuple):
             arguments: The arguments.
 
         Raises:
-            RunError: They are not of its form.
+            RunError: They do not match its schema.
         """
         message = arguments.get("message")
         alone = isinstance(message, str) and len(arguments) == 1
         if self.schema is not None:
             problems = self.schema.problems(arguments)
             if problems is not None:
-                raise RunError(f"the arguments of `{name}` are not of its form: {problems}")
+                raise RunError(f"the arguments of `{name}` do not match its schema: {problems}")
         elif not alone:
             raise RunError(f"the one argument of `{name}` is `message`, a string")
         return str(message) if alone else json.dumps(arguments, ensure_ascii=False)

@@ -349,7 +349,9 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
         if size > self._limits.body_bytes:
             self._refuse(_too_large(self._limits.body_bytes))
         elif size > _UNCOUNTED_BYTES and not self._open.hold(self, size - before):
-            self._log("requests are refused: the bodies of others take all the room there is")
+            self._log(
+                "requests are refused: the bodies of others use all the memory allowed for them"
+            )
             self._refuse(_BUSY)
         elif self._body.complete:
             self._start_answer()

@@ -85,7 +85,7 @@ class SessionFacts:
                 brought=SessionSets.of(facts),
             )
         except (KeyError, ValueError) as error:
-            raise SessionError(f"session `{place}` is damaged: its facts are gone") from error
+            raise SessionError(f"session `{place}` is damaged: its metadata is missing") from error
 
     def texts(self) -> dict[str, str]:
         """Return the facts as a log stores them."""

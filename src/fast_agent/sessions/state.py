@@ -399,7 +399,7 @@ class SessionState:
 
 def _numbers(text: str) -> tuple[int, ...]:
     if _USED.fullmatch(text) is None:
-        raise SessionError(f"`{text[:50]}` is nothing a turn can have used")
+        raise SessionError(f"`{text[:50]}` is not the usage of a turn")
     return tuple(map(int, text.split()))
 
 

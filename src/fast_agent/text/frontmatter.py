@@ -118,7 +118,7 @@ def _unclosed(source: Source) -> FrontmatterError:
 
 def _loose_fence(number: int, line: str) -> FrontmatterError:
     return FrontmatterError(
-        "the frontmatter fence has blanks behind it; it must be exactly `---`",
+        "the frontmatter fence has spaces after it; it must be exactly `---`",
         "fence",
         Span.at(number, 1, len(line)),
         hint="remove the blanks",

@@ -11,7 +11,7 @@ _LONGEST = 64
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """Find the choice meant by a misspelt word.
+    """Find the choice meant by a misspelled word.
 
     Letter case, `-`, `_` and spaces do not count as differences. One edit is forgiven for every
     three characters, a swap of neighbours being one edit.

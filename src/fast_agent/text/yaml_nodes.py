@@ -211,14 +211,14 @@ class Composition:
         start: int = node.start_mark.index
         end = self._trim(start, node.end_mark.index)
         if node.id != "scalar":
-            self._problem("a key must be text, not a list or a mapping", start, end)
+            self._problem("a key must be a string, not a list or a mapping", start, end)
             return None
         self._refuse_tag(node)
         key = self._scalar(node)
         if not isinstance(key, str):
             shown = self._text[start:end]
             hint = f'write `"{shown}"`' if shown else "write a key before the colon"
-            self._problem("a key must be text", start, max(end, start + 1), hint)
+            self._problem("a key must be a string", start, max(end, start + 1), hint)
             return None
         return key
 

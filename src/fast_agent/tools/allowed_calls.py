@@ -108,7 +108,7 @@ def _read(text: str) -> AllowedCall:
 
 def _fault(tool: str, within: str) -> str:
     if tool == "execute":
-        return f"`{within}` is not a command; a `*` stands at its end, behind a blank"
+        return f"`{within}` is not a command; a `*` must come last, after a space"
     if tool == "fetch":
         return f"`{within}` is not the address of a site"
     return f"`{tool}` takes nothing in parentheses; only `execute` and `fetch` do"

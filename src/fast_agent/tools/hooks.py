@@ -141,7 +141,7 @@ class _HookedCall:
         try:
             value = await hook.function(self._hook_context, arguments, call_next)
             if value is None:
-                hint = "return what `call_next` gave, or a result"
+                hint = "return what `call_next` returned, or a result"
                 raise ToolError("it returned nothing", hint=hint)
             return result_of(self._call.id, value)
         except Exception as error:  # the boundary of a hook

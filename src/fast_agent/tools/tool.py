@@ -118,7 +118,7 @@ def resolve(
     for name, (kind, may_miss) in wanted.items():
         matches = [value for value in values if isinstance(value, kind)]
         if not matches and not may_miss:
-            msg = f"the tool `{function}` needs a `{kind.__name__}`, and the program gave none"
+            msg = f"the tool `{function}` needs a `{kind.__name__}`, and the program passed none"
             hint = f"pass one: `fast.run(deps=…)` with a `{kind.__name__}` among the values"
             raise MissingDependencyError(msg, hint=hint)
         found[name] = matches[0] if matches else None

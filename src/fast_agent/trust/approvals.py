@@ -170,7 +170,7 @@ class Approvals:
         options, may work out other effects of the same files.
 
         Raises:
-            ConfigError: Nothing of it can be approved, or the approval cannot be kept.
+            ConfigError: Nothing of it can be approved, or the approval cannot be saved.
         """
         refused = [effect for effect in found.effects if effect.refusal is not None]
         if refused and len(refused) == len(found.effects):
@@ -293,14 +293,14 @@ class Approvals:
 
         if not self._readable:
             raise ConfigError(
-                f"{what} cannot be kept: `{self.path.parent}` is not your own home",
+                f"{what} cannot be saved: `{self.path.parent}` is not your own home",
                 hint="set FAST_AGENT_HOME to a directory of yours outside the project",
             )
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = FileLock(self.path.with_suffix(".lock"))
             if not lock.take(wait=_WAIT):
-                raise ConfigError(f"{what} cannot be kept: another process is writing approvals")
+                raise ConfigError(f"{what} cannot be saved: another process is writing approvals")
             try:
                 after = list(change(self._read()))
                 self._keep_texts(after, texts)
@@ -313,7 +313,7 @@ class Approvals:
                 lock.release()
         except OSError as error:
             reason = os_reason(error)
-            raise ConfigError(f"{what} cannot be kept: {reason}") from error
+            raise ConfigError(f"{what} cannot be saved: {reason}") from error
 
     def _keep_texts(self, approvals: Iterable[Approval], texts: Mapping[str, str]) -> None:
         """Keep the texts of approved files, and drop those no approval names any more."""

@@ -358,7 +358,7 @@ def home_fault(
         account: The account's home; None asks the user database.
 
     Returns:
-        Words that follow its path, such as "lies in the project"; None where it is their own.
+        Words that follow its path, such as "is in the project"; None where it is their own.
     """
     real = end_of(home)
     if os.name == "posix":
@@ -374,7 +374,7 @@ def home_fault(
     repository = repository_above(end_of(cwd))
     for place in (*map(end_of, roots), *(() if repository is None else (repository,))):
         if real.is_relative_to(place) and place != own:
-            return f"lies in the project `{place}`"
+            return f"is in the project `{place}`"
     return None
 
 

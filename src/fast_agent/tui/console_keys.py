@@ -217,7 +217,7 @@ class ConsoleKeys:
         elif twice:
             self._console.leave()
         else:
-            self._console.hint("Ctrl-C again leaves; /exit does too")
+            self._console.hint("Ctrl-C again exits; so does /exit")
         return True
 
     def _key_end(self) -> bool:

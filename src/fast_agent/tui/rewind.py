@@ -35,7 +35,7 @@ class _Turn:
     """A turn that may be taken back.
 
     Args:
-        turn_id: The turn; empty where the conversation is not kept as a session.
+        turn_id: The turn; empty where the conversation is not saved as a session.
         agent: Whose turn it was.
         text: What the user said.
     """
@@ -181,7 +181,7 @@ class Rewind:
     async def _fork(self, controller: ConversationController, at: int) -> CommandResult:
         here = controller.session
         if here is None:
-            raise RunError("this conversation is not kept as a session")
+            raise RunError("this conversation is not saved as a session")
         session = await run_sync(partial(controller.sessions.fork, here.id, at))
         await controller.change_session(session)
         text = f"session `{session.id}` is a fork of `{here.id}`, which stays as it is"

@@ -42,7 +42,7 @@ def setting_commands(console: Console) -> tuple[Command, ...]:
     return (
         Command(
             name="config",
-            summary="list the settings of the terminal, or set one for good",
+            summary="list the settings of the terminal, or save one",
             act=own.config,
             words=(Word("NAME", "setting"), Word("VALUE", rest=True)),
             busy="now",
@@ -126,9 +126,9 @@ class _SettingCommands:
         found = find_files(controller.workspace, file.parent).secrets
         said = f"the key for {provider.label} is kept in `{file}`"
         if os.environ.get(variable):
-            return CommandResult(text=f"{said}; `{variable}` is set, and counts instead")
+            return CommandResult(text=f"{said}; `{variable}` is set, and takes precedence")
         if found is not None and found != file:
-            return CommandResult(text=f"{said}; `{found}` is nearer, and is read instead")
+            return CommandResult(text=f"{said}; `{found}` is closer, and takes precedence")
         self._console.restart()
         return CommandResult(text=f"{said}; starting again with it")
 
@@ -151,7 +151,7 @@ class _SettingCommands:
         await run_sync(_write, file, ("tui", name), value)
         said = f"`{name}` is `{short(text)}` in `{file}`"
         if name in _AT_START:
-            return CommandResult(text=f"{said}; it counts from the next start")
+            return CommandResult(text=f"{said}; it takes effect at the next start")
         settings = self._console.settings
         changed = tuple(value) if isinstance(value, list) else value
         self._console.settings = replace(settings, **cast("dict[str, Any]", {name: changed}))
@@ -217,5 +217,5 @@ def _write(file: Path, keys: tuple[str, str], value: JsonValue, *, private: bool
             file.chmod(0o600)  # before the secret is in it; a new file is its owner's alone
         write_atomic(file, with_setting(text, *keys, value).encode())
     except (OSError, UnicodeDecodeError) as error:
-        reason = os_reason(error) if isinstance(error, OSError) else "it is not text in UTF-8"
+        reason = os_reason(error) if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"`{file}` cannot be written: {reason}") from error

@@ -146,7 +146,7 @@ def read_rating(text: str) -> Rating:
     areas = value.get("focus_areas") or []
     areas = [areas] if isinstance(areas, str) else areas
     if not isinstance(areas, list) or not all(isinstance(area, str) for area in areas):
-        raise _wrong("`focus_areas` must be a list of texts")
+        raise _wrong("`focus_areas` must be a list of strings")
     return Rating(grade, feedback.strip(), needed, tuple(cast("list[str]", areas[:MAX_AREAS])))
 
 

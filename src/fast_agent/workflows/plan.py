@@ -107,7 +107,7 @@ class WholePlan(_Shape):
         items = reading.items(object_in(text), "steps", "")
         steps = tuple([reading.step(item, f"steps[{at}]") for at, item in enumerate(items)])
         if not steps and not self._may_be_empty:
-            reading.problems.append("the plan has no step; plan one at least")
+            reading.problems.append("the plan has no step; plan at least one")
         reading.finish(steps)
         return Plan(steps)
 
@@ -136,7 +136,7 @@ class NextStep(_Shape):
         if idle and not complete:
             reading.problems.append("`tasks` is empty: give a task, or set `is_complete` to true")
         elif idle and not self._may_be_empty:
-            reading.problems.append("nothing was done yet: plan a step with a task at least")
+            reading.problems.append("nothing was done yet: plan a step with at least one task")
         steps = () if idle else (reading.step(value, ""),)
         reading.finish(steps)
         return Plan(steps, is_complete=bool(complete))
@@ -159,7 +159,7 @@ class _Reading:
         items = self.items(value, "tasks", inner)
         tasks = tuple([self._task(item, f"{inner}tasks[{at}]") for at, item in enumerate(items)])
         if not tasks:
-            self.problems.append(f"`{inner}tasks` must hold a task at least")
+            self.problems.append(f"`{inner}tasks` must have at least one task")
         description = value.get("description")
         return Step(description.strip() if isinstance(description, str) else "", tasks)
 
@@ -189,7 +189,7 @@ class _Reading:
             return Task("", "")
         description = value.get("description")
         if not isinstance(description, str) or not description.strip():
-            self.problems.append(f"`{place}.description` must say what is to be done")
+            self.problems.append(f"`{place}.description` must say what to do")
             description = ""
         agent = value.get("agent")
         name = agent.strip() if isinstance(agent, str) else ""

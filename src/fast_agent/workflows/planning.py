@@ -228,7 +228,7 @@ class Planning:
             case "fruitless":
                 why = f"{MAX_FRUITLESS} steps in a row brought nothing new"
             case "most_tasks":
-                why = f"{MAX_TASKS:,} tasks are the most for one request"
+                why = f"{MAX_TASKS:,} tasks are the maximum for one request"
             case _:
                 why = f"`plan_iterations` allows {self._most_plans} plans"
         return f"the answer comes before all was done: {why}"

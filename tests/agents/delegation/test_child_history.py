@@ -358,7 +358,7 @@ async def test_a_file_that_cannot_be_written_is_reported_and_the_answer_stays(
         (tmp_path / "kid.json").write_text("{")
         await parent.send("go")
         assert parent.history[2].tool_results[0].text == "one"
-    assert any("what agent `kid` said is not kept" in one for one in world.warnings)
+    assert any("the messages of agent `kid` were not saved" in one for one in world.warnings)
 
 
 async def test_a_child_without_files_starts_empty_and_cannot_be_merged_into() -> None:

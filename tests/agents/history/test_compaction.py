@@ -204,12 +204,12 @@ async def test_a_person_has_the_conversation_summarized(
 ) -> None:
     seen: list[ModelRequest] = []
     agent = make_agent(script([lambda request: small(2_000, request)], seen))
-    with pytest.raises(RunError, match="nothing to summarize"):
+    with pytest.raises(RunError, match="no history to summarize"):
         await agent.compact()
     await agent.send("hello")
     assert await agent.compact("the greeting") == Compaction(2, "a short summary")
     assert "above all: the greeting" in seen[-1].messages[0].text
-    with pytest.raises(RunError, match="nothing to summarize"):
+    with pytest.raises(RunError, match="no history to summarize"):
         await agent.compact()
     await agent.send("go on")
     assert [one.text for one in seen[-1].messages] == [

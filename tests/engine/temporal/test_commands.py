@@ -92,7 +92,7 @@ def test_two_workers_answer_a_batch(tmp_path: Path) -> None:
         world = ClusterWorld(tmp_path, models.url, 40, server)
         with world.worker(), world.worker() as second:
             done = world.run("--limit-cost", "0.00045", "--concurrency", "2", status=75)
-            assert "the limit of the batch is reached: $0.0004 used" in done.stderr
+            assert "the batch reached its limit: $0.0004 used" in done.stderr
             assert sum(models.asked.values()) == 4
             done = world.run("--format", "json")
             assert answers(world) == [f"done: noted item-{number}" for number in range(40)]
@@ -319,7 +319,7 @@ def test_go_has_its_turn_run_by_a_worker_and_its_session_continues(tmp_path: Pat
             assert any("item-0" in asked and "item-1" in asked for asked in models.asked)
         refused = fast_agent(world, *go, "--message", "x", "--replay", "run.jsonl")
         assert refused.returncode == 2
-        assert "--replay is for runs in this process" in refused.stderr
+        assert "--replay applies only to runs in this process" in refused.stderr
 
 
 def test_go_reports_a_server_that_does_not_answer(tmp_path: Path) -> None:

@@ -335,7 +335,7 @@ async def test_a_worker_with_another_configuration_refuses_the_run(
         edition = await world.pin()
         (tmp_path / "config.yaml").write_text("request_params: {max_iterations: 2}\n")
         async with world.worker():
-            with pytest.raises(Exception, match="another `request_params`"):
+            with pytest.raises(Exception, match="differs from the client's in `request_params`"):
                 await world.run("one", edition=edition)
 
 

@@ -256,7 +256,7 @@ async def test_a_call_that_is_refused_in_mid_session_says_so(
         await need(pool.connections(["docs"]), "writer")
         toolset = pool.toolset("docs", ServerFilter())
         server.needs_scope = "admin"
-        with pytest.raises(ToolError, match="wants an authorization for more") as raised:
+        with pytest.raises(ToolError, match="requires more authorization") as raised:
             await toolset.tools()
         assert raised.value.hint == "`fast-agent auth login docs --scope admin` asks for it"
         await login(server, kept, scope="read admin")
@@ -269,7 +269,7 @@ async def test_without_an_authorization_the_hint_names_the_command(
 ) -> None:
     with pytest.raises(ToolError) as raised:
         await whoami(server, kept, make_context)
-    assert "server `docs` wants an authorization" in raised.value.message
+    assert "server `docs` requires authorization" in raised.value.message
     assert "`fast-agent auth login docs`" in (raised.value.hint or "")
 
 

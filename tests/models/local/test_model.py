@@ -254,7 +254,7 @@ async def test_too_long_a_conversation_is_an_error_with_its_numbers(pool: Engine
 async def test_an_impossible_schema_is_an_error(pool: EnginePool) -> None:
     model = model_of(pool)
     shape = OutputSchema("X", {"type": "no such type"})
-    with pytest.raises(ModelError, match="cannot take this request"):
+    with pytest.raises(ModelError, match="cannot process this request"):
         await model.request(ModelRequest("", [Message.user("x")], output_schema=shape))
     await model.aclose()
 

@@ -313,7 +313,7 @@ def test_the_next_pull_continues_one_whose_line_broke(
     monkeypatch.setattr(pull_module, "_RECONNECT_SECONDS", 0.0)
     with pytest.raises(ModelError, match="cannot be downloaded") as caught:
         pull(f"{web}/cut.gguf", environ, sha256=DIGEST, name="x")
-    assert caught.value.hint == "the next pull continues with what came"
+    assert caught.value.hint == "the next pull resumes the download"
     assert part_of(environ) == DATA[:1000]
     done: list[int] = []
     pulled = pull(

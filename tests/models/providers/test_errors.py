@@ -383,7 +383,7 @@ async def test_parameters_a_provider_cannot_keep_are_refused(start_wire: StartWi
         Endpoint(provider="openai", model="gpt-5", api_key=KEY, base_url=f"{wire.url}/v1")
     )
     params = RequestParams(stop_sequences=("END",))
-    with pytest.raises(ModelError, match="`openai` does not take `stop_sequences`"):
+    with pytest.raises(ModelError, match="`openai` does not support `stop_sequences`"):
         await model.request(ModelRequest("", [Message.user("x")], params=params))
     await model.aclose()
     assert wire.seen == []

@@ -269,7 +269,7 @@ async def test_a_sound_is_refused_by_name(start_wire: StartWire) -> None:
 
     wire = start_wire()
     model = model_of(wire)
-    with pytest.raises(ModelError, match=r"cannot take this request: .*audio/wav"):
+    with pytest.raises(ModelError, match=r"cannot process this request: .*audio/wav"):
         await model.request(
             ModelRequest("", [Message("user", (AudioContent("AAAA", "audio/wav"),))])
         )

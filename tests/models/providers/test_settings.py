@@ -120,11 +120,11 @@ async def test_the_nearest_effort_is_sent_and_a_change_is_noted(
     assert at(body, *places.get(provider, ("reasoning_effort",))) == sent
     spec = f"`{provider}.{name}`"
     if sent is None:
-        assert notes == (f"{spec} does not take `effort {asked}`: left out",)
+        assert notes == (f"{spec} does not support `effort {asked}`: left out",)
     elif sent.lower() == asked:
         assert notes == ()
     else:
-        assert notes == (f"{spec} does not take effort `{asked}`: `{sent.lower()}` is used",)
+        assert notes == (f"{spec} does not support effort `{asked}`: `{sent.lower()}` is used",)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ async def test_what_a_model_does_not_take_is_left_out_with_a_note(
 ) -> None:
     body, notes = await ask(start_wire, provider, name, params)
     spec = f"`{provider}.{name}`"
-    assert notes == ((f"{spec} does not take {left_out}: left out",) if left_out else ())
+    assert notes == ((f"{spec} does not support {left_out}: left out",) if left_out else ())
     for key in ("temperature", "top_p", "seed"):
         kept = getattr(params, key) is not None and f"`{key}`" not in left_out
         assert (key in body) == kept

@@ -313,6 +313,6 @@ def test_members_that_fit_nothing_are_reported(tmp_path: Path) -> None:
     found = [(one.code, one.message, one.hint) for one in GuideProvider(config).diagnostics()]
     assert found == [
         ("FA778", "the category `b` holds no document", "check its directory and patterns"),
-        ("FA778", "`a/instal.md` fits no document now", "did you mean `a/install.md`?"),
-        ("FA778", "`a/*.txt` fits no document now", None),
+        ("FA778", "`a/instal.md` matches no document", "did you mean `a/install.md`?"),
+        ("FA778", "`a/*.txt` matches no document", None),
     ]

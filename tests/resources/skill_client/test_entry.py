@@ -382,5 +382,5 @@ def test_a_broken_file_of_approvals_approves_nothing(
 
 def test_an_approval_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ResourceError, match="cannot be kept"):
+    with pytest.raises(ResourceError, match="cannot be saved"):
         SkillApprovals(tmp_path / "file" / "approvals.json").approve("web", read_entry(entry()))

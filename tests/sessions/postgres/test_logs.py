@@ -296,7 +296,7 @@ def test_a_session_continues_once_the_disk_of_the_database_has_room() -> None:
                 (disk / "filler").write_bytes(b"x" * (shutil.disk_usage(disk).free - 200_000))
                 with pytest.raises(SessionError, match="its disk is full") as caught:
                     asyncio.run(fill(session))
-                assert caught.value.hint == "make room there and send the message again"
+                assert caught.value.hint == "free some space there and send the message again"
                 (disk / "filler").unlink()
                 write(session, plain_turn("later", "three", "four"))
                 asyncio.run(session.journal.barrier())

@@ -30,7 +30,7 @@ def test_a_part_is_replaced_where_it_is_once() -> None:
     [
         ("a a", "a", "b", "2 times", "`replace_all`"),
         ("x", "y", "z", "not in the file", "read the file"),
-        ("  x = 1\n", "x =  1", "z", "not in the file", "other spaces"),
+        ("  x = 1\n", "x =  1", "z", "not in the file", "other whitespace"),
         ("def f():\n  1\n", "def f():\n  2", "z", "not in the file", "line 1"),
         ("x", "", "z", "empty", "`write_file`"),
         ("x", "x", "x", "the same", ""),

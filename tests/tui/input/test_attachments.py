@@ -81,7 +81,7 @@ def test_what_is_too_large_or_no_text_is_not_sent(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="cannot be attached") as raised:
         with_attachments("@a.txt", tmp_path)
     assert raised.value.hint == "a file may have 256 KiB"
-    with pytest.raises(RunError, match="not text in UTF-8"):
+    with pytest.raises(RunError, match="not UTF-8 text"):
         with_attachments("@b.txt", tmp_path)
 
 

@@ -134,7 +134,7 @@ class AgentTool:
         if self.schema is not None:
             problems = self.schema.problems(arguments)
             if problems is not None:
-                return "", f"the arguments are not of its form: {problems}"
+                return "", f"the arguments do not match its schema: {problems}"
         elif not alone:
             return "", "its only argument is `message`, a string"
         return (str(message) if alone else json.dumps(arguments, ensure_ascii=False)), None

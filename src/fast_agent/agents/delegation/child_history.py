@@ -70,7 +70,9 @@ class HistoryRoute:
             try:
                 await target(child_calls, messages)
             except FastAgentError as error:
-                child_calls.warn(f"what agent `{self.child}` said is not kept: {error.message}")
+                child_calls.warn(
+                    f"the messages of agent `{self.child}` were not saved: {error.message}"
+                )
 
         child_calls.defer(index, deliver)
 

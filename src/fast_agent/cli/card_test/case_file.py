@@ -230,7 +230,9 @@ def _check_expectation(expect: Expectation, at: Keys, found: Any) -> None:
         try:
             re.compile(pattern)
         except re.error as error:
-            found((*at, "matches", number), f"`{pattern}` is not a pattern: {error}")
+            found(
+                (*at, "matches", number), f"`{pattern}` is not a valid regular expression: {error}"
+            )
     if expect.json_schema is not None:
         from fast_agent.agents.output import JsonSchema
 

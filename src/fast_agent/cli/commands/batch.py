@@ -15,7 +15,7 @@ _COUNT = click.IntRange(min=0)
 @click.argument("card", metavar="CARD", nargs=-1)
 @click.option(
     "--input", "source", type=options.PATH, metavar="FILE", required=True,
-    help="The items: JSON Lines, CSV or Parquet, by the ending of the file.",
+    help="The items: JSON Lines, CSV or Parquet, by file extension.",
 )  # fmt: skip
 @click.option(
     "--output", "target", type=options.PATH, metavar="FILE", required=True,

@@ -8,7 +8,7 @@ import click
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print what makes a shell complete commands and options.
+    """Print the completion script of a shell.
 
     bash: eval "$(fast-agent completion bash)" in ~/.bashrc; zsh: the same in ~/.zshrc; fish:
     fast-agent completion fish > ~/.config/fish/completions/fast-agent.fish

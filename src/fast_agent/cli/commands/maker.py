@@ -234,10 +234,10 @@ def plan(
             name = option.replace("_", "-")
             raise click.UsageError(f"--{name} goes with cards, not with --p")
         if step_count is None:
-            raise click.UsageError("--p goes with --steps, the number of steps of the task")
+            raise click.UsageError("--p requires --steps, the number of steps of the task")
         facts = plan_by_formula(p, step_count, target, valid)
     elif valid is not None:
-        raise click.UsageError("--valid goes with --p; of cards it is measured")
+        raise click.UsageError("--valid requires --p; with cards it is measured")
     else:
         facts = PlanCommand(cards=cards, step_count=step_count, target=target, **asked).run()
     standard_output().write(render(facts, output))

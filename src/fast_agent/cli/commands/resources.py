@@ -186,7 +186,7 @@ def serve(**values: Any) -> None:
         from fast_agent.cli.main import serve_resources
 
         if option := http_option(values):
-            raise click.UsageError(f"{option} is for --transport http")
+            raise click.UsageError(f"{option} applies only to --transport http")
 
         serve_resources(values)
     else:

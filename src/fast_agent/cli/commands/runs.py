@@ -188,7 +188,7 @@ def resume(
     """
     if engine == "temporal":
         if from_step is not None or trust:
-            raise click.UsageError("--from and --trust are for runs of this machine")
+            raise click.UsageError("--from and --trust apply only to runs of this machine")
         _wait(_resume_at_server(name, **carrier))
         return
     from fast_agent.cli.running.batch_run import resumed
@@ -196,7 +196,7 @@ def resume(
     runs = _runs()
     is_batch = name in runs.batches()
     if is_batch and from_step is not None:
-        raise click.UsageError("--from is for one run, and this is a batch")
+        raise click.UsageError("--from applies to a single run, and this is a batch")
     batch = name if is_batch else _wait(runs.find(name)).batch
     ids = None if is_batch else frozenset({_wait(runs.find(name)).id})
     with runs.opened(batch) as store:

@@ -129,7 +129,7 @@ class ServeCommand(DumpOptions):
     def _check_usage(self) -> None:
         check_dump(self)
         if self.transport == "stdio" and (option := http_option(asdict(self))):
-            raise click.UsageError(f"{option} is for --transport http")
+            raise click.UsageError(f"{option} applies only to --transport http")
 
     def _http(self) -> HttpSettings:
         from fast_agent.serve.http import read_token
@@ -259,5 +259,5 @@ def command(**options: Any) -> None:
     given = click.get_current_context().get_parameter_source
     for option in ("host", "port"):
         if options["transport"] == "stdio" and given(option) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{option} is for --transport http")
+            raise click.UsageError(f"--{option} applies only to --transport http")
     ServeCommand(**options).run()

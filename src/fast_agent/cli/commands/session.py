@@ -88,7 +88,7 @@ def export(session_id: str, output: str, agent: str | None, file: Path | None) -
     from fast_agent.sessions.export import agent_of, export_json, export_markdown
 
     if agent is not None and output == "markdown":
-        raise click.UsageError("--agent goes with --format json")
+        raise click.UsageError("--agent requires --format json")
     summary, state = session_store().read(session_id)
     if output == "json":
         text = export_json(state, agent_of(state, agent))

@@ -55,7 +55,7 @@ def search(source: Path, words: tuple[str, ...], output: str) -> None:
     for name in fitting:
         standard_output().line(f"{name}  {visible(found[name])}")
     if not fitting:
-        report_note(f"none of {len(found)} skills of `{source}` has these words")
+        report_note(f"none of the {len(found)} skills of `{source}` matches")
 
 
 def _has_all(text: str, words: Iterable[str]) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.option(
     "--engine", type=click.Choice(["temporal"]), default="temporal", show_default=True,
-    help="What the worker takes its work from.",
+    help="The engine that gives the worker its work.",
 )  # fmt: skip
 @options.TEMPORAL_ADDRESS
 @click.option(

@@ -115,7 +115,7 @@ class BatchCommand(CardOptions):
 
         if self.target.suffix.lower() not in FORMS:
             raise click.UsageError(
-                f"--output names no form that a batch writes; the endings are {', '.join(FORMS)}"
+                f"--output has no supported extension; use one of {', '.join(FORMS)}"
             )
         show_log(quiet=self.quiet)
         shape: OutputShape | None = None
@@ -253,7 +253,7 @@ class BatchCommand(CardOptions):
         attached = False
         while not lock.take():
             if not attached:
-                progress.note("another process runs this batch; this one shows how far it is")
+                progress.note("another process is running this batch; this one shows its progress")
                 attached = True
             progress.show(counts_of(store), None)
             await sleep(ATTACH_SECONDS)
@@ -620,7 +620,7 @@ async def _drain(
                 signal=number,
             )
             requests.stop(error)
-            notify("finishing the requests under way; a second signal stops at once")
+            notify("finishing the requests in progress; a second signal stops immediately")
             scope.deadline = current_time() + DRAIN_SECONDS
 
 

@@ -162,7 +162,7 @@ class GoCommand(DumpOptions):
         if self._is_conversation:
             self._check_conversation()
         elif self.watch or self.reload:
-            raise click.UsageError("--watch and --reload are for conversations at a terminal")
+            raise click.UsageError("--watch and --reload apply only to conversations at a terminal")
         elif not self._dumps and self.message is None and self.prompt_file is None:
             raise click.UsageError(
                 "nothing to send; pass --message TEXT, --message - or --prompt-file FILE"
@@ -200,7 +200,7 @@ class GoCommand(DumpOptions):
             return
         for option, value in (("--record", self.record), ("--replay", self.replay)):
             if value is not None:
-                raise click.UsageError(f"{option} is for runs in this process")
+                raise click.UsageError(f"{option} applies only to runs in this process")
         if self.allow:
             raise click.UsageError("--allow has no effect on the workers of Temporal")
 
@@ -234,8 +234,8 @@ class GoCommand(DumpOptions):
                 raise click.UsageError(f"{option} needs a message; pass --message TEXT")
         if self.allow:
             raise click.UsageError(
-                "--allow is for runs with a message; a conversation at a terminal asks you, and"
-                " `/permissions` changes what it asks about"
+                "--allow applies only to runs with a message; a conversation at a terminal asks"
+                " you, and `/permissions` changes what it asks about"
             )
         if self.output != "human":
             raise click.UsageError("--format needs a message; pass --message TEXT")

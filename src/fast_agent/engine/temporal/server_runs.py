@@ -82,7 +82,7 @@ class ServerRuns:
 
     def _query(self, name: str) -> str:
         if set(name) & set("'\"\\"):
-            raise RunError(f"there is no run `{name}`", hint="ids of runs have no quotes")
+            raise RunError(f"there is no run `{name}`", hint="run ids contain no quotes")
         query = f"WorkflowType = '{WORKFLOW}' AND TaskQueue = '{self._runs.options.queue}'"
         return f"{query} AND WorkflowId STARTS_WITH '{name}'" if name else query
 

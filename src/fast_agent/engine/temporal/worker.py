@@ -231,7 +231,7 @@ def _check_settings(program: CardProgram, manifest: Manifest) -> None:
     other = [name for name, digest in manifest.settings.items() if own.get(name) != digest]
     if other:
         raise ConfigError(
-            f"the configuration of this worker has another `{other[0]}` than that of the client",
+            f"the configuration of this worker differs from the client's in `{other[0]}`",
             hint="start the worker with the same configuration file; keys and addresses may differ",
         )
 
@@ -606,10 +606,10 @@ async def _make_current(client: Client, deployment: str, build_id: str) -> None:
         except RPCError as error:
             if error.status not in _NOT_YET:
                 raise ConfigError(
-                    f"the server does not take version {build_id} of workers: {error.message}",
+                    f"the server does not accept workers of version {build_id}: {error.message}",
                     hint="Temporal 1.29 or newer is needed, with worker deployments enabled",
                 ) from error
             await asyncio.sleep(_POLL_SECONDS)  # the server does not know this worker yet
         else:
             return
-    raise ConfigError("the server does not take this worker: it does not list its version")
+    raise ConfigError("the server does not accept this worker: it does not list its version")

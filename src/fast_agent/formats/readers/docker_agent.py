@@ -277,7 +277,7 @@ def _take_mcp(draft: Draft, fields: Fields) -> None:
         server.name += "-2"
     draft.own_servers.add(server.name)
     if "cwd" in server.settings:
-        message = f"the working directory of the server `{name}` goes into no card"
+        message = f"the working directory of the server `{name}` cannot be written into a card"
         draft.file.note(rules.LOST_FIELD, message, place, "describe it in the configuration")
     add_connect(draft, server.connect())
     if server.tools is not None:

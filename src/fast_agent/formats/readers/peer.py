@@ -1,4 +1,4 @@
-"""Cards of the nearest peer, which has fields beyond the AgentCard design."""
+"""Cards of fast-agent-mcp, which have fields beyond the AgentCard design."""
 
 from __future__ import annotations
 

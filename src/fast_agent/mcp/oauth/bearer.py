@@ -147,7 +147,7 @@ class BearerAuth(httpx2.Auth):
             bearer = challenge.lower().startswith("bearer")
             if self.problem is None and (bearer or held is not None):
                 self.problem = ToolError(
-                    f"server `{self._name}` wants an authorization"
+                    f"server `{self._name}` requires authorization"
                     if held is None
                     else f"server `{self._name}` refuses the authorization",
                     hint=f"`{self._login}` authorizes this program in your browser; "
@@ -157,7 +157,7 @@ class BearerAuth(httpx2.Auth):
             scope = one_line(_parameter(challenge, "scope") or "", _SCOPE_LIMIT)
             login = f"{self._login} --scope {_quoted(scope)}" if scope else self._login
             self.problem = ToolError(
-                f"server `{self._name}` wants an authorization for more than it has",
+                f"server `{self._name}` requires more authorization than was granted",
                 hint=f"`{login}` asks for it",
             )
         else:

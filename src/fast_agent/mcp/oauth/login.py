@@ -157,7 +157,7 @@ async def log_in(
             await _ask_server(spec, target, provider, addresses)
     if kept.tokens is None:
         raise ToolError(
-            f"server `{spec.name}` did not ask for an authorization",
+            f"server `{spec.name}` did not ask for authorization",
             hint="it can be used without one",
         )
     granted = _granted(target, provider, kept.tokens, authorizations.now())
@@ -201,7 +201,7 @@ async def _ask_server(
         ) from None
     except (ValidationError, ValueError) as problem:
         if isinstance(problem, ValidationError):
-            reason = "its authorization server answers outside the protocol"
+            reason = "its authorization server violates the protocol"
         else:
             reason = one_line(str(problem))
         raise ToolError(f"server `{spec.name}`: no authorization: {reason}") from None
@@ -296,12 +296,12 @@ class _Addresses:
             return
         if parts.scheme != "https":
             raise ToolError(
-                f"server `{self._name}` wants an authorization from `{_shown(url)}`, "
+                f"server `{self._name}` asks for authorization by `{_shown(url)}`, "
                 "which is not encrypted"
             )
         if place_of_host(host):
             raise ToolError(
-                f"server `{self._name}` wants an authorization from `{_shown(url)}`, "
+                f"server `{self._name}` asks for authorization by `{_shown(url)}`, "
                 "which is not public"
             )
 
@@ -313,7 +313,7 @@ class _Addresses:
         """
         if not opens_safely(address):
             raise ToolError(
-                f"server `{self._name}` wants an authorization at an address that is not one of "
+                f"server `{self._name}` asks for authorization at an address that is not one of "
                 f"a web page: `{one_line(address, 100)}`"
             )
         if not same_origin(address, self._url):

@@ -260,7 +260,7 @@ def _refusal(error: _Refused) -> ModelError:
             hint="clear or shorten the history, or give it more, as in `local?context=8192`",
         )
     text = " ".join(str(error.get("message", error)).split())
-    return ModelError(f"the local model cannot take this request: {text}")
+    return ModelError(f"the local model cannot process this request: {text}")
 
 
 @frozen

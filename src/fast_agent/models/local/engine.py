@@ -118,7 +118,7 @@ class Engine:
             self._server.handle_chat_completions({**body, "stream": True}, on_chunk)
         except (RuntimeError, ValueError, TypeError) as error:
             raise ModelError(
-                f"the local model cannot take this request: {' '.join(str(error).split())}",
+                f"the local model cannot process this request: {' '.join(str(error).split())}",
                 hint="check the JSON Schema, and what `extra_body` holds",
             ) from error
 

@@ -263,7 +263,7 @@ def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) ->
     except httpx2.HTTPError as error:
         raise ModelError(
             f"`{_shown(url)}` cannot be downloaded: {_reason(error, url)}",
-            hint="the next pull continues with what came"
+            hint="the next pull resumes the download"
             if part_path(target, wanted[:16]).exists()
             else "check the address and the network",
         ) from error

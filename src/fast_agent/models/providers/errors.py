@@ -110,8 +110,8 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
         # The lines below the first are pydantic's, about each part of a union.
         return _unreadable(str(error).partition("\n")[0], endpoint)
     return Failure(
-        f"{who} cannot take this request: {_safe(str(error), endpoint)}",
-        "leave out what it names, or use a model that takes it",
+        f"{who} cannot process this request: {_safe(str(error), endpoint)}",
+        "leave out what it names, or use a model that supports it",
     )
 
 

@@ -147,7 +147,7 @@ class SettingsReader:
             return
         if taken != effort:
             notes.append(
-                f"`{self._endpoint.spec}` does not take effort `{effort}`: `{taken}` is used"
+                f"`{self._endpoint.spec}` does not support effort `{effort}`: `{taken}` is used"
             )
         settings["thinking"] = False if taken == "none" else taken
 
@@ -228,12 +228,12 @@ class SettingsReader:
 
     def _left_out(self, *names: str) -> str:
         listed = ", ".join(f"`{name}`" for name in names)
-        return f"`{self._endpoint.spec}` does not take {listed}: left out"
+        return f"`{self._endpoint.spec}` does not support {listed}: left out"
 
     def _require(self, name: str, setting: str | None = None) -> None:
         if (setting or name) in self._ignored:
             place = "`request_params`" if setting is None else "the configuration"
             raise ModelError(
-                f"`{self._endpoint.provider}` does not take `{name}`",
+                f"`{self._endpoint.provider}` does not support `{name}`",
                 hint=f"leave `{name}` out of {place}, or use another provider",
             )

@@ -213,7 +213,7 @@ class _Check:
     def _loop(self, member: Member, ring: Sequence[str]) -> None:
         shown = " → ".join(f"`{one}`" for one in (*ring, ring[0]))
         message = f"the collection `{ring[0]}` holds itself: {shown}"
-        hint = "take one of these members out"
+        hint = "remove one of these members"
         self.problems.append(member.place().problem(GUIDE_COLLECTION_LOOP, message, hint))
 
     def _name(self, kind: str, name: str, same: str) -> str:

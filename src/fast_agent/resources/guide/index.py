@@ -211,7 +211,7 @@ class GuideIndex:
         for collection in self.config.collections.values():
             for member in collection.members:
                 if self._fits_nothing(member):
-                    message = f"`{member.text}` fits no document now"
+                    message = f"`{member.text}` matches no document"
                     near = closest(
                         member.pattern or "", self.shelves[member.category or ""].names[:500]
                     )

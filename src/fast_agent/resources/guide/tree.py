@@ -154,7 +154,9 @@ class _Building:
             if len(name) > _SURE_LENGTH and not _has_uri(document):
                 self._note(path, "has a name too long for a URI")
             elif name in found:
-                self._note(path, "has the name of another, spelt with other code points")
+                self._note(
+                    path, "has the same name as another file, spelled with other code points"
+                )
             else:
                 found[name] = document
         return found

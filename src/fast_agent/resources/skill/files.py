@@ -246,7 +246,7 @@ class SkillRoot:
         finally:
             os.close(directory)
         if folders and prefix.count("/") >= self._limits.core.tree_depth:
-            skipped += [Skipped(prefix + name, "is nested too deep") for name in folders]
+            skipped += [Skipped(prefix + name, "is nested too deeply") for name in folders]
             folders = []
         clash = _clash([*files, *folders])
         files.sort()

@@ -404,7 +404,7 @@ def _loose_values(fields: Mapping[str, JsonValue]) -> list[tuple[str, tuple[str,
     """Values that other programs read as another type than text."""
     found: list[tuple[str, tuple[str, ...], str]] = []
     if _is_text_list(fields.get("allowed-tools", "")):
-        message = "`allowed-tools` is a list; the specification has one text"
+        message = "`allowed-tools` is a list; the specification has one string"
         hint = "write the names on one line with spaces between"
         found.append((message, ("allowed-tools",), hint))
     metadata = fields.get("metadata")

@@ -303,7 +303,7 @@ def _reason(error: Exception) -> tuple[str, str | None]:
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     match state:
         case "53100":
-            return "its disk is full", "make room there and send the message again"
+            return "its disk is full", "free some space there and send the message again"
         case "42501":
             return "its user may not do this", "grant it CREATE once, then SELECT to DELETE"
         case "28P01" | "28000":

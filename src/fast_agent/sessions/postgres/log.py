@@ -369,7 +369,7 @@ class PostgresLog:
 
     @property
     def _salvage_hint(self) -> str:
-        return f"`fast-agent session salvage {self._id}` starts a session with what is whole"
+        return f"`fast-agent session salvage {self._id}` starts a session with what is intact"
 
     def read_steps(self) -> dict[str, str]:
         """Return the records of turns that are under way, by their names.
@@ -500,7 +500,7 @@ class PostgresLog:
         return row, at
 
     def _gone(self) -> list[Any]:
-        raise SessionError(f"session `{self.place}` is gone")
+        raise SessionError(f"session `{self.place}` no longer exists")
 
     def _taken_over(self) -> SessionError:
         return SessionError(f"session `{self.place}` cannot be written: it was taken over")

@@ -183,7 +183,7 @@ class PostgresLogs:
         try:
             facts = SessionFacts.of(json.loads(texts), session_id)
         except (SessionError, ValueError, AttributeError):
-            problem = f"session `{session_id}` in {self.name} is damaged: its facts are gone"
+            problem = f"session `{session_id}` in {self.name} is damaged: its metadata is missing"
             return SessionSummary(id=session_id, changed=changed, problem=problem)
         return SessionSummary(
             id=session_id,

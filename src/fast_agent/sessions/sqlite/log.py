@@ -240,7 +240,7 @@ class SqliteLog:
         with _session_errors(self.path, "read"):
             facts = self.read_facts()
             if self._has_sums and facts.get(FACTS_SUM) != facts_sum(facts):
-                raise SessionError("what is known of it is damaged", hint=self._salvage_hint)
+                raise SessionError("its metadata is damaged", hint=self._salvage_hint)
             return facts
 
     def read_facts(self) -> dict[str, str]:
@@ -268,7 +268,7 @@ class SqliteLog:
 
     @property
     def _salvage_hint(self) -> str:
-        return f"`fast-agent session salvage {self.path.stem}` starts a session with what is whole"
+        return f"`fast-agent session salvage {self.path.stem}` starts a session with what is intact"
 
     def append(self, *rows: Row) -> None:
         """Write events, all or none; a killed process does not lose them.
@@ -601,7 +601,7 @@ def _problem(path: Path, doing: str, error: Exception) -> SessionError:
     return SessionError(f"session `{path}` cannot be {doing}: {text}", hint=hint)
 
 
-_DAMAGED = "the file is damaged", "`fast-agent session salvage ID` saves what is whole, if any is"
+_DAMAGED = "the file is damaged", "`fast-agent session salvage ID` saves what is intact"
 
 
 def _reason(error: sqlite3.Error) -> tuple[str, str | None]:
@@ -609,7 +609,7 @@ def _reason(error: sqlite3.Error) -> tuple[str, str | None]:
         return _DAMAGED
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_FULL:
-            return "the disk is full", "make room and send the message again"
+            return "the disk is full", "free some space and send the message again"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return _DAMAGED
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:

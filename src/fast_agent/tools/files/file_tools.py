@@ -269,7 +269,7 @@ class FileTool(RuntimeTool):
         if change.old is None:
             count = len(change.new.splitlines())
             return f"wrote `{place.name}`: {count:,} line{'' if count == 1 else 's'}"
-        return change.diff().rstrip("\n") or f"`{place.name}` holds this already"
+        return change.diff().rstrip("\n") or f"`{place.name}` already has this content"
 
     async def _change(self, given: ToolArguments, place: Place) -> FileChange:
         if self.spec.name == WRITE.name:
@@ -393,7 +393,7 @@ def _why_missing(text: str, old: str) -> str:
     """Return what is nearly the same, so that the next try can succeed."""
     squeezed = " ".join(old.split())
     if squeezed and squeezed in " ".join(text.split()):
-        return "it is there with other spaces or line ends: read the file, and copy the part"
+        return "it occurs with other whitespace or line endings: read the file, and copy the part"
     first = next((line.strip() for line in old.splitlines() if line.strip()), "")
     for number, line in enumerate(text.splitlines(), 1):
         if first and first in line:

@@ -181,7 +181,7 @@ def _shown(by_file: dict[str, list[str]], most: int, *, is_whole: bool) -> str:
     if left > 0:
         shown.append(f"[{left:,} more lines; narrow the search or raise `limit`]")
     if not is_whole:
-        shown.append("[the search was ended before it was through]")
+        shown.append("[the search was stopped before it finished]")
     return "\n".join(shown)
 
 

@@ -130,7 +130,7 @@ class SkillApprovals:
             write_atomic(self._path, json.dumps(known, indent=2, sort_keys=True).encode() + b"\n")
         except OSError as error:
             reason = os_reason(error)
-            raise ResourceError(f"the approval cannot be kept: {reason.lower()}") from error
+            raise ResourceError(f"the approval cannot be saved: {reason.lower()}") from error
 
 
 def _is_table(value: object) -> bool:

@@ -177,7 +177,7 @@ class Activity:
         theme: The styles.
         clock: A clock that only goes forward, in seconds.
         columns: Gives the columns of the terminal.
-        motion: Returns whether the spinner moves.
+        motion: Returns whether the spinner is animated.
 
     Attributes:
         last: The last call.

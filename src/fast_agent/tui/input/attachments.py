@@ -136,7 +136,7 @@ def _content(path: Path) -> Content:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise RunError(f"`{path}` cannot be attached: it is not text in UTF-8") from error
+        raise RunError(f"`{path}` cannot be attached: it is not UTF-8 text") from error
     return TextContent(f'{_FILE_HEAD}{path}">\n{text}\n</file>')
 
 

@@ -93,7 +93,7 @@ def _check_p(p: float) -> None:
     if not 0.5 < p <= 1:
         raise RunError(
             f"no vote can be planned where an answer is right with a probability of {p:g}",
-            hint="more than half of the answers must be right, and 1 is the most; make the step"
+            hint="more than half of the answers must be right, and 1 is the maximum; make the step"
             " smaller or take a better model",
         )
 
@@ -198,7 +198,8 @@ class Calibration:
         if low <= 0.5:
             raise RunError(
                 f"only {self.right.hits} of {self.right.trials} answers count as right, so p is"
-                f" between {low:.2f} and {high:.2f}; no vote is sure unless all that is above 0.5",
+                f" between {low:.2f} and {high:.2f}; no vote is reliable unless that whole range is"
+                " above 0.5",
                 hint="raise `calibration_samples`, make the step smaller, or take a better model",
             )
         return smallest_k(low, steps, target)
