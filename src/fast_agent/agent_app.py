@@ -446,7 +446,7 @@ class AgentApp:
 
     @property
     def default_name(self) -> str:
-        """The name of the agent a person talks to first.
+        """The name of the agent a user talks to first.
 
         Raises:
             RunError: There is none.
@@ -473,7 +473,7 @@ class AgentApp:
         return name
 
     def agent_names(self) -> list[str]:
-        """Name the agents a person can talk to, in load order; `tool_only` ones are not listed."""
+        """Name the agents a user can talk to, in load order; `tool_only` ones are not listed."""
         return [name for name, card in self.load_set.cards.items() if not card.config.tool_only]
 
     def __repr__(self) -> str:

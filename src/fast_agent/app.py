@@ -180,7 +180,7 @@ class FastAgent(Program):
         cwd: The directory the program works in; None is the working directory.
         environ: The environment; None is the process's own.
         ignore_config: Use no configuration file at all.
-        trust: How what no person named is treated; None asks at the terminal, where there is one.
+        trust: How what no user named is treated; None asks at the terminal, where there is one.
         deps: A value, or a list of values, that function tools get by `Deps[Type]` in every run;
             the values of a run come first.
     """

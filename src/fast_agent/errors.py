@@ -47,7 +47,7 @@ __all__ = [
 
 
 class FastAgentError(Exception):
-    """Something a person can act on.
+    """Something a user can act on.
 
     Args:
         message: What went wrong, lower-case start, no trailing period.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.cards.card_files import list_directory
-from fast_agent.cards.load import CardLoad, Fetched, load_cards
+from fast_agent.cards.load import CardLoad, Fetched, load_cards, with_variables
 from fast_agent.errors import CardError, ResourceError
+from fast_agent.text.environment import VariableNames
 from fast_agent.trust.grant import Grant
 
 if TYPE_CHECKING:
@@ -426,6 +427,16 @@ def test_duplicate_keys_in_a_later_card_are_not_taken_for_text(cards: Path) -> N
     found = load(cards, ".", multi_card=True)
     assert names(found) == ["a", "b"]
     assert [code for _, code in codes(found)] == ["FA111"]
+
+
+def test_values_of_variables_come_later_without_another_look_at_the_file(cards: Path) -> None:
+    write(cards, {"a.md": CARD.replace("agent", "agent\nmodel: ${M}"), "b.md": CARD})
+    found = load_cards(["."], environ=VariableNames({"M": "gpt"}), cwd=cards)
+    assert found.diagnostics == ()
+    write(cards, {"a.md": "", "b.md": ""})
+    a, b = (with_variables(one, {"M": "gpt"}, multi_card=False) for one in found.files)
+    assert (a.cards[0].config.model, a.cards[0].config.name) == ("gpt", "a")
+    assert (b, b.cards[0].config.model) == (found.files[1], None)
 
 
 def test_candidates_are_files_of_a_directory(cards: Path) -> None:

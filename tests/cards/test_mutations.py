@@ -470,6 +470,10 @@ def test_fixes_give_the_original_back(outcomes: list[Outcome]) -> None:
     print(f"correct fix: {1 - len(unfixed) / len(fixable):.2%} of {len(fixable)}")
     assert len(fixable) >= 200
     assert len(unfixed) <= len(fixable) * 0.1, report(unfixed)
+    never = {one.mutation.kind for one in fixable} - {
+        one.mutation.kind for one in fixable if one.fixed
+    }
+    assert not never, report([one for one in unfixed if one.mutation.kind in never])
 
 
 def report(outcomes: list[Outcome]) -> str:

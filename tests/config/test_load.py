@@ -159,7 +159,7 @@ def test_an_unknown_key_is_an_error_with_a_suggestion(
             "3",
             "must be a string or a list of strings, not a whole number",
         ),
-        ('shell: {timeout_seconds: "5"}', "FA304", '"5"', "must be a number above 0, not text"),
+        ('shell: {timeout_seconds: "5"}', "FA304", '"5"', "must be a number above 0, not a string"),
         ("shell: {timeout_seconds: 0}", "FA305", "0", "must be a number above 0"),
         (
             "local: {threads: 1.5}",
@@ -173,7 +173,7 @@ def test_an_unknown_key_is_an_error_with_a_suggestion(
             "true",
             "must be a whole number of at least 1, not `true`",
         ),
-        ("skills: {directories: here}", "FA304", "here", "must be a list of paths, not text"),
+        ("skills: {directories: here}", "FA304", "here", "must be a list of paths, not a string"),
         ("openai: [a]", "FA304", "[a]", "must be a mapping of its fields, not a list"),
         ('default_model: " "', "FA305", '" "', "must not be empty"),
         ("skills: {directories: [a, 2]}", "FA304", "2", "`skills.directories[1]`"),
@@ -288,9 +288,9 @@ def test_values_take_the_type_of_their_key(place: Place) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("SHELL__TIMEOUT_SECONDS", "hunter2", "must be a number above 0, not text"),
+        ("SHELL__TIMEOUT_SECONDS", "hunter2", "must be a number above 0, not a string"),
         ("LOCAL__THREADS", "0", "must be a whole number of at least 1"),
-        ("SKILLS__DIRECTORIES", "one,two", "must be a list of paths, not text"),
+        ("SKILLS__DIRECTORIES", "one,two", "must be a list of paths, not a string"),
         ("MCP__SERVERS__T__ENABLED", "maybe", "must be `true` or `false`"),
         ("OPENAI__API_KYE", "k", "there is no `API_KYE` in `openai`"),
         ("OPENAI__", "k", "there is no `` in `openai`"),

@@ -22,17 +22,17 @@ class Person:
 @pytest.mark.spec("SERVE-7")
 async def test_a_question_is_for_the_one_whose_calls_are_open() -> None:
     calls, ann, bob, usual = OpenCalls(), Person(), Person(), Person()
-    assert calls.person(usual) is usual
+    assert calls.human(usual) is usual
     with ExitStack() as stack:
         stack.enter_context(calls.waiting("a", 9, ann))
         stack.enter_context(calls.waiting("b", 9, ann))
         stack.enter_context(calls.waiting(None, 9))
-        assert calls.person(usual) is ann
+        assert calls.human(usual) is ann
         with calls.waiting("a", 9, bob):
-            assert calls.person(usual) is None
+            assert calls.human(usual) is None
         with calls.waiting("a", 9):
-            assert calls.person(usual) is None
-        assert calls.person(usual) is ann
+            assert calls.human(usual) is None
+        assert calls.human(usual) is ann
     with calls.waiting("a", 9):
-        assert calls.person(usual) is usual
-        assert calls.person(None) is None
+        assert calls.human(usual) is usual
+        assert calls.human(None) is None

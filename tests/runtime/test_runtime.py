@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from fast_agent.cards.agent_config import FileAccess
     from fast_agent.models.model import ModelRequest, ModelResponse
 
     NewRuntime: TypeAlias = Callable[..., Runtime]
@@ -231,6 +232,41 @@ async def test_the_shell_is_there_only_when_asked_for(
             '***CALL_TOOL execute {"command": "sleep 9", "timeout_seconds": 0.05}'
         )
         assert "ran longer than 0.05 s" in result.text
+
+
+@pytest.mark.parametrize(
+    ("card", "given", "names"),
+    [
+        (None, None, ()),
+        ("read", None, ("read_file",)),
+        (None, "read", ("read_file",)),
+        ("write", "read", ("read_file", "write_file")),
+        ("read", "write", ("read_file", "write_file")),
+    ],
+)
+async def test_files_are_open_as_far_as_the_card_or_the_run_allows(
+    new_runtime: NewRuntime,
+    card: FileAccess | None,
+    given: FileAccess | None,
+    names: tuple[str, ...],
+) -> None:
+    async with new_runtime(agent(files=card), files=given) as runtime:
+        one = runtime.agent("alice")
+        assert isinstance(one, LlmAgent)
+        offered = {tool.name for tool in await one.list_tools()}
+        assert offered & {"read_file", "write_file"} == set(names)
+
+
+async def test_a_chosen_model_is_taken_back(new_runtime: NewRuntime) -> None:
+    async with new_runtime(agent()) as runtime:
+        await runtime.choose_model("alice", "slow?seconds=0")
+        one = runtime.agent("alice")
+        assert isinstance(one, LlmAgent)
+        assert (one.model_name, runtime.wanted_model("alice")) == ("slow", "slow?seconds=0")
+        await runtime.choose_model("alice", None)
+        one = runtime.agent("alice")
+        assert isinstance(one, LlmAgent)
+        assert (one.model_name, runtime.wanted_model("alice")) == ("passthrough", None)
 
 
 async def test_tool_hooks_stand_around_functions_children_and_servers(

@@ -221,6 +221,30 @@ def test_damaged_events_are_named_and_the_rest_is_saved(place: Place) -> None:
         assert list(texts(again.history("ann")))[-2:] == ["goes", "on"]
 
 
+@pytest.mark.spec("SESSION-20")
+def test_a_child_that_begins_after_the_damage_is_lost_with_its_parent(tmp_path: Path) -> None:
+    store = store_in(tmp_path)
+    with store.create(cwd=tmp_path) as session:
+        write(
+            session,
+            [began("p", "ask bob"), MessageAdded("p", 1, calling("call-1"))],
+            [began("c", "you there?", agent="bob", parent="call-1", depth=1)],
+            [MessageAdded("c", 1, Message.assistant("yes")), TurnEnded("c", "endTurn", kept=True)],
+            [ToolAnswered("p", result("call-1")), MessageAdded("p", 2, Message.assistant("done"))],
+            [TurnEnded("p", "endTurn", kept=True)],
+            plain_turn("q", "and now", "this"),
+        )
+    with sqlite3.connect(tmp_path / DIRECTORY / f"{session.id}.sqlite") as connection:
+        connection.execute("UPDATE events SET data = 'other' WHERE seq = 2")
+    connection.close()
+    saved, lost = store.salvage(session.id)
+    with saved:
+        assert (lost.damage.events, lost.turns) == ((2,), 2)
+        assert [turn.turn_id for turn in saved.state.turns] == ["q"]
+        assert saved.history("bob") == []
+        assert list(texts(saved.history("ann"))) == ["and now", "this"]
+
+
 @pytest.mark.spec("SESSION-19")
 @pytest.mark.parametrize(
     ("change", "named"),

@@ -43,8 +43,8 @@ class ClientSide:
         reads_files: Its text files may be read.
         writes_files: They may be written.
         terminal: Whether commands may run in a terminal of the client.
-        forms: It asks the person with forms.
-        links: It shows the person addresses to open.
+        forms: It asks the user with forms.
+        links: It shows the user addresses to open.
     """
 
     reads_files: bool = False

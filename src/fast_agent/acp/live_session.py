@@ -1,6 +1,6 @@
 """Live session: one conversation of a client, with its own agents and the modes to choose them by.
 
-Modes are the agents a person may talk to. They are also offered as a configuration option, which a
+Modes are the agents a user may talk to. They are also offered as a configuration option, which a
 later protocol has instead of modes and whose choices may change while a session is open.
 """
 
@@ -55,7 +55,7 @@ def modes(app: AgentApp, current: str, waiting: Waiting) -> JsonObject:
     Args:
         app: Those that may act.
         current: The current one.
-        waiting: Those that were found, and act once the person approved them.
+        waiting: Those that were found, and act once the user approved them.
     """
     listed: list[JsonValue] = [*_described("id", app, waiting)]
     return {"currentModeId": current, "availableModes": listed}
@@ -146,10 +146,10 @@ class LiveSession:
         cwd: Its directory.
         controller: Its agents, and the one that is talked to.
         updates: Notifies the client of what happens.
-        approval: Asks the person about agents that were found.
+        approval: Asks the user about agents that were found.
         changed: Called when cards were loaded or reloaded, for the other sessions.
         again: Called to restart the program; raises RunError if it cannot restart.
-        agree: Asks the person, where that is needed, before a message reaches agents that may do
+        agree: Asks the user, where that is needed, before a message reaches agents that may do
             more than before; raises TrustError where they do not agree. None asks nothing.
         used: Whether something was said in it before.
 

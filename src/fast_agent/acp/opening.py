@@ -75,7 +75,7 @@ class SessionOpening:
 
     Args:
         program: The agents, loaded.
-        remembered: What its person allows for good.
+        remembered: What its user allows for good.
         new_id: Gives ids of sessions that are not kept.
         agent: The agent to talk to first; None is the default one.
         model: The model of every agent; None leaves it to cards and configuration.

@@ -71,7 +71,7 @@ class Subject:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of answers the person may choose from."""
+        """The kinds of answers the user may choose from."""
         return _KINDS if self.lasts else _KINDS[::2]
 
 
@@ -381,7 +381,7 @@ _AWAY = HumanAnswer(action="cancel")
 
 
 class ClientHuman:
-    """The person in front of a client.
+    """The user in front of a client.
 
     A client without forms is asked where the answer is one of a few: then each is an option of a
     permission. What else it cannot ask is dismissed.

@@ -1,4 +1,4 @@
-"""Project approval: the client asks its person whether what a project brings may act."""
+"""Project approval: the client asks its user whether what a project brings may act."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OPTIONS: Final[Mapping[str, tuple[Reply, str]]] = {
     "allow_always": ("always", "Allow until it changes"),
     "reject_always": ("no", "No"),
 }
-"""By kind, the answer, and what the person reads."""
+"""By kind, the answer, and what the user reads."""
 
 
 class ProjectApproval:
@@ -126,7 +126,7 @@ class ProjectApproval:
     async def ask(self, agent: str) -> None:
         """Ask until an agent may act; one question covers all that its project brings.
 
-        What the project changed while the person was reading is not covered by their answer: the
+        What the project changed while the user was reading is not covered by their answer: the
         difference is asked about again.
 
         Args:
@@ -161,7 +161,7 @@ class ProjectApproval:
         return await run_sync(self._program.reconsider)
 
     async def _answer_about(self, found: FoundSet) -> Reply | None:
-        """Ask about a project; returns None where the person did not answer."""
+        """Ask about a project; returns None where the user did not answer."""
         from fast_agent.trust.question import render_question
 
         standing = await run_sync(self._program.gate.approvals.standing, found)

@@ -1,4 +1,4 @@
-"""What outlives a process: what a person always allows or never does, and the state of a restart.
+"""What outlives a process: what a user always allows or never does, and the state of a restart.
 
 Permissions are kept in the home. The state is handed to the process that takes this one's place in
 the same connection.

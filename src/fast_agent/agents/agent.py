@@ -80,7 +80,7 @@ class Agent(Protocol):
             context: Where the turn stands when another agent started it; None at the top.
             output: The shape the answer must have, or None.
             listener: Receives this turn's events, in addition to the context's listener.
-            skill: The skill a person called by this message, or None.
+            skill: The skill a user called by this message, or None.
 
         Raises:
             FastAgentError: The turn could not be finished.

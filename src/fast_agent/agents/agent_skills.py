@@ -73,7 +73,7 @@ class AgentSkills:
         self._directories, self._optional = directories_of(
             config, settings, options.workspace, skill_home(options.environ)
         )
-        # A person who names a directory, names its skills.
+        # A user who names a directory, names its skills.
         named = config.skills is not None and config.grant is None
         self._judge = None if named else options.skills
         self._chosen = _chosen(config, settings, options, self._directories)
@@ -126,14 +126,14 @@ class AgentSkills:
         return "" if self._catalog is None else self._catalog.block()
 
     def callable(self) -> Sequence[SkillEntry]:
-        """List the skills of this machine that a person may call by name."""
+        """List the skills of this machine that a user may call by name."""
         if not any(map(access, self._directories, repeat(F_OK))):
             return ()
         local = self._local_skills()
         return () if local is None else local.for_people()
 
     async def called(self, name: str, arguments: str) -> SkillCall | None:
-        """Return what a person asks who calls a skill by name; None where there is none.
+        """Return what a user asks who calls a skill by name; None where there is none.
 
         Args:
             name: The skill.
@@ -235,7 +235,7 @@ def _chosen(
     options: RuntimeOptions,
     directories: Iterable[str],
 ) -> tuple[str, ...]:
-    """Return those of the directories that a person chose, whose links are followed."""
+    """Return those of the directories that a user chose, whose links are followed."""
     if config.grant is not None:
         return ()
     if config.skills is not None:
@@ -248,7 +248,7 @@ def _chosen(
 
 
 def skill_home(environ: Mapping[str, str]) -> Path | None:
-    """Return the home of the person, for their skills; None where the environment names none."""
+    """Return the home of the user, for their skills; None where the environment names none."""
     return user_home(environ) if environ.get("HOME") or environ.get("USERPROFILE") else None
 
 
@@ -262,7 +262,7 @@ def directories_of(
         settings: The section `skills` of the configuration.
         workspace: Where the usual directories are, and above it up to the root of its Git
             checkout.
-        home: The person's home, whose skills agents have that were not found; None leaves them out.
+        home: The user's home, whose skills agents have that were not found; None leaves them out.
 
     Returns:
         The directories, absolute, and whether they may be missing without a word.

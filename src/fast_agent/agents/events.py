@@ -199,7 +199,7 @@ class WorkflowAdvanced:
 
 @frozen
 class Warned:
-    """Something a person should know that did not stop the turn."""
+    """Something a user should know that did not stop the turn."""
 
     origin: Origin
     message: str

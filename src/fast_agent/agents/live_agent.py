@@ -181,7 +181,11 @@ class LiveAgent(Agent):
                 await steps.enter(self.name)
                 async with memory.lock:
                     if self._closed:
-                        raise RunError(f"agent `{self.name}` is closed")
+                        raise RunError(
+                            f"agent `{self.name}` is closed",
+                            hint="its card or model changed, or the app ended: get the agent from"
+                            " the app again",
+                        )
                     life = TurnLife(
                         self._new_id(), message, memory, context, self._meters, self._steering
                     )
@@ -393,7 +397,7 @@ class LlmAgent(LiveAgent):
         The history keeps every message.
 
         Args:
-            wanted: What the summary is to keep above all, in the person's words.
+            wanted: What the summary is to keep above all, in the user's words.
 
         Raises:
             RunError: There is no history to summarize.

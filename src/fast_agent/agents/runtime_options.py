@@ -80,7 +80,7 @@ class RuntimeOptions:
         files: What every agent may do with files of the workspace; None leaves it to the cards.
         fetch: Whether every agent may fetch web pages.
         protected: Says whether a file decides what is run or loaded later, so that each write of it
-            needs a person's word; None says so of none.
+            needs a user's word; None says so of none.
         human: Asks the user, or None.
         approval: Asks before a server gets a model's answer, or None.
         listener: Hears of the events of every turn, or None.
@@ -103,12 +103,12 @@ class RuntimeOptions:
         steps: The carrier of the turns, unless their conversation has a separate one.
         tool_transform: Changes the tools the runtime itself gives an agent; gets its card and the
             tools. None changes nothing.
-        permission: Who is asked before commands and files of the person are touched; None where
-            only the calls that cards mark are asked about, by way of the person.
-        allowed: Calls that the person is not asked about, as they were allowed in advance; a
+        permission: Who is asked before commands and files of the user are touched; None where
+            only the calls that cards mark are asked about, by way of the user.
+        allowed: Calls that the user is not asked about, as they were allowed in advance; a
             `permission` does not regard them. None allows none.
         extra_servers: Servers that agents a user can talk to have in addition to their cards' own.
-        barred: Names the agents that do not get them, as found ones do not before a person allowed
+        barred: Names the agents that do not get them, as found ones do not before a user allowed
             it; None bars none.
         platform: The machine, as instructions speak of it; empty for this one.
         python: The version of Python, as instructions speak of it; empty for this one.
@@ -116,7 +116,7 @@ class RuntimeOptions:
         deps: The values the program passes to its function tools, by their types.
         authorizations: Returns what keeps the tokens of remote MCP servers, or None where no token
             is sent.
-        skills: Decides which skills of directories that no person named may be used; None lets all
+        skills: Decides which skills of directories that no user named may be used; None lets all
             through.
         reads_project: Returns whether an agent may have the instructions of the project it is in.
         reported: Paths of cards of which the program has already said that their tools fill the

@@ -164,7 +164,7 @@ class Turn:
             self._life.notify(Steered, message)
 
     def _use_skill(self, skill: SkillFields) -> None:
-        """Work as the skill says that a person called by the message."""
+        """Work as the skill says that a user called by the message."""
         if self._setup.permits is not None:
             self._setup.permits.add(self._life.origin.turn_id, skill.allowed_tools)
         if skill.model is not None:

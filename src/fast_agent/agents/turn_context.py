@@ -144,7 +144,7 @@ class TurnContext:
         steering: The messages a user sends into the workflow this turn is a part of, or None.
         steps: Who carries the run the turn belongs to.
         deps: The values the program gave its function tools.
-        skill: The skill a person called by the turn's message, or None; for this turn only.
+        skill: The skill a user called by the turn's message, or None; for this turn only.
     """
 
     _: KW_ONLY

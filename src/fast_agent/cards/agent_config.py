@@ -274,7 +274,7 @@ class AgentConfig:
     remote: str | None = None
     """The address a remote card came from; None for a local one."""
     grant: CardGrant | None = None
-    """What the found set of the card may do; None for a card a person named, which may do all."""
+    """What the found set of the card may do; None for a card a user named, which may do all."""
 
     def with_grant(self, grant: CardGrant) -> AgentConfig:
         """Return a copy with another grant."""

@@ -47,7 +47,7 @@ def apply_fixes(
     Args:
         diagnostics: Problems of one check; those without a fix are passed through.
         root: Directory relative paths start from; the working directory when None.
-        named: The paths a person named. A file that was found in a directory is not written where
+        named: The paths a user named. A file that was found in a directory is not written where
             it is a link out of it.
 
     Returns:

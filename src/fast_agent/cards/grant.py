@@ -22,7 +22,7 @@ class CardGrant(Protocol):
 
     @property
     def is_approved(self) -> bool:
-        """Whether a person approved the set as it is; else its turns are bounded."""
+        """Whether a user approved the set as it is; else its turns are bounded."""
         ...
 
     def check_read(self, path: Path) -> Path:

@@ -93,7 +93,7 @@ def load_cards(
             `FastAgentError` for whatever goes wrong, sizes and time-outs included.
         optional: Those of the directories that may hold no card: a warning where files in them
             were skipped, else a note.
-        grant: What the found set of the cards may do; None where a person named them.
+        grant: What the found set of the cards may do; None where a user named them.
         foreign: Reads the directories of agents of other tools; None reads them like others.
 
     Returns:

@@ -35,7 +35,7 @@ class LoadSet:
 
     Args:
         cards: The cards by name, in load order.
-        default: The name of the agent a person talks to first; None where every card is
+        default: The name of the agent a user talks to first; None where every card is
             `tool_only` or there is none.
         callers: By agent, those that refer to it, itself too where it does.
     """
@@ -125,7 +125,7 @@ def _callers(cards: Iterable[Card]) -> Mapping[str, Sequence[str]]:
 
 
 def default_card(cards: Sequence[Card]) -> Card | None:
-    """Choose the card a person talks to first.
+    """Choose the card a user talks to first.
 
     It is the one with `default: true`; else the only card no other refers to; else, of several
     such cards, the only one that refers to others; else the first in load order. A `tool_only` card

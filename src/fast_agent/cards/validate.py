@@ -56,7 +56,7 @@ class Origin(NamedTuple):
         name: Its name if it sets none; None if it always sets one.
         source: Its file, absolute; None for a remote card.
         remote: Its address; None for a local card.
-        grant: What its found set may do; None for a card a person named.
+        grant: What its found set may do; None for a card a user named.
     """
 
     name: str | None

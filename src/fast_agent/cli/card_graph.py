@@ -53,7 +53,7 @@ class Node:
 
     Args:
         config: Its card.
-        default: Whether it is the one a person talks to first.
+        default: Whether it is the one a user talks to first.
         cost: What one turn of it can set off, or None where it was not asked for.
     """
 

@@ -308,7 +308,7 @@ def found_cards(
 
 
 def foreign_places(program: FastAgent) -> tuple[Path, ...]:
-    """Return the directories of agents of other tools, where the person wants these loaded.
+    """Return the directories of agents of other tools, where the user wants these loaded.
 
     Args:
         program: The program.
@@ -316,7 +316,7 @@ def foreign_places(program: FastAgent) -> tuple[Path, ...]:
     from fast_agent.config.home import FOREIGN_PLACES
 
     there = tuple([Path(one) for one in FOREIGN_PLACES if (program.workspace / one).is_dir()])
-    return there if there and program.configuration.person.foreign_agents is not None else ()
+    return there if there and program.configuration.user.foreign_agents is not None else ()
 
 
 def auto_loaded(directory: Path, workspace: Path) -> tuple[Path, ...]:
@@ -327,7 +327,7 @@ def auto_loaded(directory: Path, workspace: Path) -> tuple[Path, ...]:
         workspace: The directory the program works in.
 
     Returns:
-        The directory as a person would name it, or nothing.
+        The directory as a user would name it, or nothing.
     """
     try:
         names = [entry.name.lower() for entry in (workspace / directory).iterdir()]

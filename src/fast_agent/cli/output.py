@@ -216,7 +216,7 @@ class Output:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person reads it."""
+        """Whether a user reads it."""
         return self._stream.isatty()
 
     @property
@@ -369,7 +369,7 @@ def report_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def report_note(text: str) -> None:
-    """Print a line a person should know of."""
+    """Print a line a user should know of."""
     standard_error().line(_printable(text))
 
 

@@ -1,4 +1,4 @@
-"""A command's process: an event loop that a signal always interrupts, log records for a person."""
+"""A command's process: an event loop that a signal always interrupts, log records for a user."""
 
 from __future__ import annotations
 

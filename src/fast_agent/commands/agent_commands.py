@@ -389,7 +389,7 @@ async def attach(controller: ConversationController, names: Sequence[str]) -> st
         names: The agents, which are loaded.
 
     Returns:
-        What came of each, for a person.
+        What came of each, for a user.
 
     Raises:
         FastAgentError: They cannot be its tools; nothing is changed.

@@ -323,7 +323,7 @@ class Ask:
         agent: The agent.
         text: Its text, for people.
         content: The whole of it, where it is more than that.
-        skill: The skill the person called by it, or None.
+        skill: The skill the user called by it, or None.
     """
 
     agent: str

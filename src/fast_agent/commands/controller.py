@@ -148,7 +148,7 @@ class ConversationController:
 
     @property
     def waiting(self) -> Mapping[str, AgentConfig]:
-        """The agents that were found and wait until a person approves them."""
+        """The agents that were found and wait until a user approves them."""
         return self.program.admission.waiting if self._waiting is None else self._waiting()
 
     @property

@@ -83,7 +83,7 @@ class TrustSettings:
         commands: Whole command lines that may be run, compared word by word.
         variables: The host each variable may be sent to, by its name.
         deny: What no user may allow.
-        ask: Whether a person may be asked at all.
+        ask: Whether a user may be asked at all.
     """
 
     own: tuple[Path, ...] = ()

@@ -80,7 +80,7 @@ CONFIG_NAMES: Final = ("fastagent.config.yaml", "fast-agent.yaml")
 """Names a configuration file may have, the preferred one first."""
 
 USER_SKILL_FOLDERS: Final = (".agents/skills", ".claude/skills")
-"""Below the person's home, the directories of skills for all projects."""
+"""Below the user's home, the directories of skills for all projects."""
 
 SKILL_FOLDERS: Final = (".fast-agent/skills", ".claude/skills", ".agents/skills")
 """Where the skills of a project are, below its directory, where nothing else is said."""

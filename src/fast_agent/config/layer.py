@@ -206,7 +206,7 @@ class FileLayer:
         document: What it holds.
         directory: Where its relative paths start, absolute.
         secret: Whether its lines are never shown.
-        root: The root of the found set it belongs to; None for a file a person named, or of the
+        root: The root of the found set it belongs to; None for a file a user named, or of the
             home.
         written: Where settings are written that another program spells differently, by their
             keys here.

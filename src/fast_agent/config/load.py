@@ -165,12 +165,12 @@ def _passed_over(path: Path) -> Diagnostic:
 
 _SERVERS: Final[Keys] = ("mcp", "servers")
 _OWN: Final[tuple[Keys, ...]] = (("tui", "status_command"), ("foreign_agents",))
-"""Settings that act on their own, so that they count in the person's own configuration only."""
+"""Settings that act on their own, so that they count in the user's own configuration only."""
 
 
 @frozen
 class FoundPart:
-    """What counts of a configuration file that no person named.
+    """What counts of a configuration file that no user named.
 
     Args:
         grant: What its set may do.
@@ -205,8 +205,8 @@ def load_settings(
         home: The home directory of the program, searched last.
         config_path: A configuration file given by name, instead of the search.
         shown_from: The directory below which paths are shown relative; `cwd` when None.
-        decide: Says what counts of files that no person named; None reads them as others.
-        home_is_own: Whether the home is the person's own; else its files count as found.
+        decide: Says what counts of files that no user named; None reads them as others.
+        home_is_own: Whether the home is the user's own; else its files count as found.
 
     Returns:
         The settings; all defaults where there is no configuration.

@@ -32,7 +32,7 @@ class Provider:
         modules: Modules that must be importable to use it.
         requirement: What to install when one of `modules` is missing.
         hosts: Its own hosts, exact or with `*` for one part of the name; a key goes to no other
-            unasked. None where each person has another one, which anybody can have.
+            unasked. None where each user has another one, which anybody can have.
         default_model: The default model of a user with a key for it; None if there is no
             such model.
     """

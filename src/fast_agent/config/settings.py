@@ -49,7 +49,7 @@ CALL_TIMEOUT_SECONDS: Final = 3600.0
 """Longest time of one call of an MCP server, whatever progress it reports."""
 
 SAMPLING_ANSWERS: Final = 20
-"""Model answers a server gets for one call before the person is asked."""
+"""Model answers a server gets for one call before the user is asked."""
 
 DISK_SECONDS: Final = 1.0
 """Longest time between turns of a session that wait for the disk."""
@@ -324,12 +324,12 @@ class ServerSettings:
         call_timeout_seconds: Longest time of one request in all, or None for the default.
         sampling: Whether it may ask for model answers.
         sampling_model: The model it is answered by; None is the agent's own.
-        sampling_limit: Most model answers for one call without a question to the person, or None
+        sampling_limit: Most model answers for one call without a question to the user, or None
             for the default.
-        elicitation: Whether it may ask the person questions.
+        elicitation: Whether it may ask the user questions.
         protocol: Which protocol to speak.
         enabled: Whether it can be used at all.
-        grant: What the found set that brings it may do; None where a person named it.
+        grant: What the found set that brings it may do; None where a user named it.
     """
 
     name: str

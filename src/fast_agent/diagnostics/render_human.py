@@ -1,4 +1,4 @@
-"""Problems as a person reads them in a terminal."""
+"""Problems as a user reads them in a terminal."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ class Sampler(Protocol):
 
 
 @runtime_checkable
-class SamplingPerson(Protocol):
-    """A person who brings a model: the client of a server of agents. Its answers go before ours."""
+class SamplingHuman(Protocol):
+    """A user who brings a model: the client of a server of agents. Its answers go before ours."""
 
     def offers_model(self, params: CreateMessageRequestParams) -> bool:
         """Whether the model can answer a request."""
@@ -246,7 +246,7 @@ def _result(fields: Mapping[str, Any], blocks: Sequence[Any]) -> ToolResult:
 
 
 ADDRESS_LIMIT = 5
-"""Most addresses a person is asked to open for one request."""
+"""Most addresses a user is asked to open for one request."""
 _MORE: Final = "more"
 _MORE_FORM: Final[JsonObject] = {
     "type": "object",
@@ -312,7 +312,7 @@ class ServerRequests:
             from mcp.types import INVALID_REQUEST, ErrorData
 
             return ErrorData(code=INVALID_REQUEST, message="sampling is not offered")
-        person = self._calls.person(None)
+        human = self._calls.human(None)
         with self._calls.paused():
             if not await self._grants_answer():
                 from mcp.types import ErrorData
@@ -321,11 +321,11 @@ class ServerRequests:
                 text = f"this call had {limit} model answers, and the user did not allow more"
                 return ErrorData(code=SAMPLING_REFUSED, message=text)
             if (
-                isinstance(person, SamplingPerson)
+                isinstance(human, SamplingHuman)
                 and self._spec.sampling_model is None
-                and person.offers_model(params)
+                and human.offers_model(params)
             ):
-                return await person.sample(params)
+                return await human.sample(params)
             return await answer_sampling(
                 params,
                 server_name=self._spec.name,
@@ -338,7 +338,7 @@ class ServerRequests:
     async def _grants_answer(self) -> bool:
         """Return whether the server may have another model answer, and count it if so."""
         limit = self._spec.sampling_limit
-        # One at a time: of requests that come together, one asks the person for all.
+        # One at a time: of requests that come together, one asks the user for all.
         async with self._granting:
             call = self._calls.charged(limit)
             if call is None:
@@ -349,11 +349,11 @@ class ServerRequests:
             return True
 
     async def _asks(self, call: OpenCall) -> bool:
-        """Ask the person whether a call may have more model answers; a no is not asked again."""
+        """Ask the user whether a call may have more model answers; a no is not asked again."""
         if call.refuses_answers:
             return False
         limit, name = self._spec.sampling_limit, self._spec.name
-        human = self._calls.person(self._offered.human)
+        human = self._calls.human(self._offered.human)
         if human is not None:
             request = HumanRequest(
                 message=f"server `{name}` had {call.model_answers} model answers for one call of "
@@ -389,11 +389,11 @@ class ServerRequests:
                 params,
                 server_name=self._spec.name,
                 agent_name=", ".join(self._calls.agent_names),
-                human=self._calls.person(self._offered.human),
+                human=self._calls.human(self._offered.human),
             )
 
     async def open_addresses(self, addresses: Sequence[ElicitRequestURLParams]) -> bool:
-        """Ask the person to open addresses, one after another; False as soon as one is refused."""
+        """Ask the user to open addresses, one after another; False as soon as one is refused."""
         if not self._spec.elicitation:
             return False
         with self._calls.paused():
@@ -402,7 +402,7 @@ class ServerRequests:
                     params,
                     server_name=self._spec.name,
                     agent_name=", ".join(self._calls.agent_names),
-                    human=self._calls.person(self._offered.human),
+                    human=self._calls.human(self._offered.human),
                 )
                 if answer.action != "accept":
                     return False
@@ -418,7 +418,7 @@ class ServerRequests:
 
 MESSAGE_LIMIT = 4_000
 SAMPLING_ATTEMPTS = 3
-"""How often a person is asked for an answer that fits the form."""
+"""How often a user is asked for an answer that fits the form."""
 
 
 async def answer_elicitation(
@@ -504,7 +504,7 @@ def form_problem(schema: JsonObject) -> str | None:
 
 def answer_problem(content: JsonObject, schema: JsonObject) -> str | None:
     """Return where an answer violates the form's schema, or None."""
-    # A form's fields are all it asks for; a person's shell has no business sending others.
+    # A form's fields are all it asks for; a user's shell has no business sending others.
     problem = schema_problem(content, {**schema, "additionalProperties": False})
     return None if problem is None else one_line(problem)
 

@@ -417,7 +417,7 @@ class Connection:
             refused = refusal(problem)
             if refused is None or not refused.addresses:
                 raise
-            # The server waits for the person to have opened an address, then for the same request.
+            # The server waits for the user to have opened an address, then for the same request.
             if not await session.requests.open_addresses(refused.addresses):
                 raise
         return await send(session.client, call)

@@ -176,7 +176,7 @@ def block(text: str, limit: int) -> str:
 
 
 def opens_safely(url: str) -> bool:
-    """Whether an address may be shown to a person to open: `http` or `https`, without tricks."""
+    """Whether an address may be shown to a user to open: `http` or `https`, without tricks."""
     try:
         parts = urlsplit(url)
         host = parts.hostname

@@ -1,4 +1,4 @@
-"""HTTP for addresses that no person named: each request is asked about again, redirects included.
+"""HTTP for addresses that no user named: each request is asked about again, redirects included.
 
 The name is resolved here, and the connection goes to the address that was judged: a second lookup
 could be answered with another one. Behind a proxy the proxy resolves it, and connects.

@@ -406,7 +406,7 @@ class LiveSession:
             self.forgotten = True
 
     def not_opened(self, problem: Exception) -> ToolError:
-        """Return why it could not be opened, for a person.
+        """Return why it could not be opened, for a user.
 
         Args:
             problem: What `run` raised.
@@ -590,7 +590,7 @@ class Refusal:
     Args:
         text: The end of a sentence that starts with the method.
         closed: The connection may have ended.
-        addresses: Addresses a person has to open before the request can be served.
+        addresses: Addresses a user has to open before the request can be served.
         hint: What may help; None where nothing is known to.
     """
 

@@ -24,8 +24,8 @@ class OpenCall:
 
     Attributes:
         model_answers: How many model answers the server got for it.
-        granted_answers: How many a person let it have over the limit of the server.
-        refuses_answers: Whether it gets no more, because a person said so or none can be asked.
+        granted_answers: How many a user let it have over the limit of the server.
+        refuses_answers: Whether it gets no more, because a user said so or none can be asked.
         http_status: The status of the HTTP answer to it, where there was one.
     """
 
@@ -87,7 +87,7 @@ CURRENT_CALL: Final[ContextVar[OpenCall | None]] = ContextVar("current_call", de
 class OpenCalls:
     """All of them.
 
-    A server may ask a person or a model before it answers; the time that takes is not the server's,
+    A server may ask a user or a model before it answers; the time that takes is not the server's,
     so every deadline is stopped during that time.
     """
 
@@ -106,7 +106,7 @@ class OpenCalls:
         """How many requests wait for their answer."""
         return len(self._calls)
 
-    def person(self, usual: Human | None) -> Human | None:
+    def human(self, usual: Human | None) -> Human | None:
         """Return the way to the user that a server's question is for.
 
         Args:
@@ -127,7 +127,7 @@ class OpenCalls:
         It is unknown which of several open calls it is for; each may have its share.
 
         Args:
-            limit: Most model answers a call may have without a question to a person.
+            limit: Most model answers a call may have without a question to a user.
 
         Returns:
             One that may have more, else the first; None where no agent's call is open.

@@ -108,7 +108,7 @@ class Root:
 
 
 def read_root(text: str, *, directory: Path, name: str | None = None) -> Root:
-    """Make a root of what a person wrote.
+    """Make a root of what a user wrote.
 
     Args:
         text: A path, relative to `directory`, or a `file:` URI.
@@ -138,20 +138,20 @@ class ServerSpec:
         load_on_start: Whether it is connected to when the program starts.
         roots: Roots reported to it; without any, it learns that there are none to ask for.
         read_timeout_seconds: Longest wait for an answer. Progress restarts it, and it stops
-            still while a person or a model is asked on the server's behalf.
+            still while a user or a model is asked on the server's behalf.
         connect_timeout_seconds: Longest wait for a connection.
         list_timeout_seconds: Longest wait for a page of a list.
         call_timeout_seconds: Longest time of one request in all, whatever progress the server
             reports; at least `read_timeout_seconds`.
         sampling: Whether it may ask for model answers.
         sampling_model: The model that answers it; None is the agent's own.
-        sampling_limit: Most model answers for one call without a question to the person.
-        elicitation: Whether it may ask the person questions.
+        sampling_limit: Most model answers for one call without a question to the user.
+        elicitation: Whether it may ask the user questions.
         result_limit: Most characters of text kept of one result; base64 may be 16 times as long.
         protocol: Which protocol to speak: `auto` asks the server, `legacy` is the handshake of
             2025-11-25 and before.
         declared: Where it was declared, for messages: a configuration key, an option, a card.
-        grant: What the found set that brings it may do; None where a person named it.
+        grant: What the found set that brings it may do; None where a user named it.
         is_moved: Whether it starts in the home, as launchers do, and not in the workspace.
         brought_by: What is asked about at each start: the card that brings it, or the server.
     """

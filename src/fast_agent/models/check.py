@@ -229,7 +229,7 @@ def check_model_files(spec: ModelSpec, directory: Path | None, grant: CardGrant 
     Args:
         spec: The model.
         directory: Where relative files start; None forbids them.
-        grant: What the card's found set may do; None where a person named the card.
+        grant: What the card's found set may do; None where a user named the card.
 
     Raises:
         TrustError: It may not.
@@ -320,7 +320,7 @@ def select_model(
 ) -> Selection:
     """Choose the model of an agent: `--model`, its card, the configuration, the environment.
 
-    Where none of these names one, the default model of the first provider the person has a key for
+    Where none of these names one, the default model of the first provider the user has a key for
     answers.
 
     Args:

@@ -82,7 +82,7 @@ class Program:
         cwd: The directory the program works in; None is the working directory.
         environ: The environment; None is the process's own.
         ignore_config: Use no configuration file at all.
-        trust: How what no person named is treated; None asks at the terminal, where there is one.
+        trust: How what no user named is treated; None asks at the terminal, where there is one.
         deps: A value, or a list of values, that function tools get by `Deps[Type]` in every run;
             the values of a run come first.
 
@@ -137,7 +137,7 @@ class Program:
 
     @property
     def approvals(self) -> Approvals:
-        """What the person answered about found sets."""
+        """What the user answered about found sets."""
         return self.gate.approvals
 
     @property
@@ -239,8 +239,8 @@ class Program:
             servers: Names of MCP servers the receiver gets.
             receiver: The agent that gets them; None is the default agent.
             multi_card: Whether a file may hold several cards.
-            found: Those of the paths that were found, not named by a person. What cards from there
-                bring runs only once a person approved it: `fast-agent trust`.
+            found: Those of the paths that were found, not named by a user. What cards from there
+                bring runs only once a user approved it: `fast-agent trust`.
             root: The root of the set they belong to; None for the project each is in, as for
                 those outside of it.
             optional: Those of the paths that may be directories without a card.
@@ -316,7 +316,7 @@ class Program:
             tools: Cards whose agents become tools.
             servers: Names of MCP servers that are used whatever cards say.
             multi_card: Whether a file may hold several cards.
-            found: Those of the paths that were found, not named by a person.
+            found: Those of the paths that were found, not named by a user.
             root: The root of the set they belong to; None for the project each is in.
             optional: Those of the paths that may be directories without a card.
             model: The model of every agent, over their cards.
@@ -348,20 +348,20 @@ class Program:
         return roots
 
     def _given(self) -> Given:
-        """Return what the person gave, which found sets may reach and are compared with."""
+        """Return what the user gave, which found sets may reach and are compared with."""
         from fast_agent.models.check import select_model
         from fast_agent.models.spec import parse_model_spec
         from fast_agent.trust.context import Given
 
-        person = self.configuration.person
+        user = self.configuration.user
         environ = self._environ
-        model = select_model(None, person, environ, cwd=self._cwd, flag=self._model).text
+        model = select_model(None, user, environ, cwd=self._cwd, flag=self._model).text
         made = () if self._registry is None else self._registry.snapshot.roots.get(CODE, ())
         return Given(
             parse_model=parse_model_spec,
             environ=environ,
             cwd=self._cwd,
-            settings=person,
+            settings=user,
             agents={card.config.name: card.config for card in made},
             default_model=model,
         )
@@ -618,7 +618,7 @@ class Program:
         self.admission.decisions.begin()
 
     def names(self) -> list[str]:
-        """Name the agents a person can talk to, in load order."""
+        """Name the agents a user can talk to, in load order."""
         return [name for name, card in self.load_set.cards.items() if not card.config.tool_only]
 
     def redact(self, text: str) -> str:

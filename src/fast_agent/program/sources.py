@@ -105,8 +105,7 @@ class Configuration:
 
             # A program that only looks reads no file that a project names.
             may_read = (
-                not self._gate.options.passive
-                or settings.default_model == self.person.default_model
+                not self._gate.options.passive or settings.default_model == self.user.default_model
             )
             problems = check_settings(settings, self._environ, cwd=self._cwd, may_read=may_read)
             if problems:
@@ -115,8 +114,8 @@ class Configuration:
         return settings
 
     @cached_property
-    def person(self) -> Settings:
-        """The configuration of the person alone: that of the home, and of the environment."""
+    def user(self) -> Settings:
+        """The configuration of the user alone: that of the home, and of the environment."""
         try:
             return self._own()
         except ConfigError:
@@ -142,8 +141,8 @@ class Configuration:
         layer = None if file is None or self._is_ignored else read_layer(file, str(file), [])
         written = as_object(None if layer is None else layer.document.value)
         there = as_object(as_object(written.get("mcp")).get("servers"))
-        servers = (*self.person.mcp.servers, *there)
-        return AgentsInPlace(self.person.foreign_agents or "none", servers)
+        servers = (*self.user.mcp.servers, *there)
+        return AgentsInPlace(self.user.foreign_agents or "none", servers)
 
 
 class SecretSources(NamedTuple):
@@ -176,7 +175,7 @@ class ProgramServers:
         home: The home of the program.
         environ: The environment.
         configuration: Declares most of them.
-        gate: Knows what is the person's own.
+        gate: Knows what is the user's own.
 
     Attributes:
         added: Those of options and of Python.
@@ -233,7 +232,7 @@ class ProgramServers:
         Args:
             spec: The server.
             workspace: The directory its agents work in; a launcher starts there where the project
-                around it is approved or the person's own.
+                around it is approved or the user's own.
             is_trusted: Returns whether it is.
         """
         from fast_agent.mcp.server import launched
@@ -319,7 +318,7 @@ class RootReader:
     Args:
         cwd: The directory relative paths start from, absolute.
         environ: The variables for `${NAME}`.
-        gate: Knows what is the person's own.
+        gate: Knows what is the user's own.
         foreign: Returns what reads directories of agents of other tools.
     """
 
@@ -364,7 +363,7 @@ class RootReader:
         Args:
             paths: Files, directories and addresses.
             multi_card: Whether a file may hold several cards.
-            found: Those of the paths that were found, not named by a person.
+            found: Those of the paths that were found, not named by a user.
             root: The root of the set they belong to; None for the project each is in.
             optional: Those of the paths that may be directories without a card.
 
@@ -388,7 +387,7 @@ class RootReader:
     def _grants(
         self, paths: Iterable[str | Path], found: Iterable[str | Path], root: Path | None
     ) -> Iterator[tuple[str, Grant]]:
-        """Yield the grants of paths that no person named, by what the paths are known by."""
+        """Yield the grants of paths that no user named, by what the paths are known by."""
         for path in found:
             from fast_agent.trust.grant import Grant
 
@@ -405,9 +404,9 @@ class RootReader:
             yield address, Grant(remote_root(address))
 
     def _fetch(self, address: str) -> Fetched:
-        """Fetch a card from an address a person typed; redirects lead to its host only.
+        """Fetch a card from an address a user typed; redirects lead to its host only.
 
-        What came is found, as everything with an address is: only to fetch it was the person's act.
+        What came is found, as everything with an address is: only to fetch it was the user's act.
         """
         from fast_agent.mcp.web_page import fetch_card
 

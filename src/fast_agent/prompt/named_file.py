@@ -124,7 +124,7 @@ def read_named_file(
     Args:
         placeholder: The placeholder.
         places: The directories to look in, in order.
-        grant: What the card's found set may read; None where a person named the card.
+        grant: What the card's found set may read; None where a user named the card.
 
     Returns:
         The text, the index of the place it was found in, and the file's stamp; no text, -1 and None

@@ -52,7 +52,7 @@ class Admission:
         environ: The environment.
         providers_of: Returns the providers of the models an agent may ask; asked once the
             configuration is known.
-        given: Returns what the person gave, but for agents and options.
+        given: Returns what the user gave, but for agents and options.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Admission:
         self._environ = environ
         self._workspace = workspace
         self._providers_of = providers_of
-        self._person = given
+        self._user = given
         self.expected = Expected(gate, workspace, given)
         """What the run is about to load."""
         self.decisions = Decisions(gate, workspace, self.expected, given)
@@ -79,9 +79,9 @@ class Admission:
         self._files: dict[str, tuple[FileLoad, Grant, FileLoad]] = {}
         self._default: str | None = None
         self.waiting: dict[str, AgentConfig] = {}
-        """Those of the agents left out that a person can talk to once they are approved."""
+        """Those of the agents left out that a user can talk to once they are approved."""
         self.skills = SkillAdmission(self.decisions)
-        """Decides about the skills of directories that no person named."""
+        """Decides about the skills of directories that no user named."""
 
     @property
     def left_out(self) -> Mapping[str, LeftOut]:
@@ -112,7 +112,7 @@ class Admission:
         }
 
     def bounded(self, settings: Settings) -> Settings:
-        """Return a configuration in which no found file undoes a bound of the person's own."""
+        """Return a configuration in which no found file undoes a bound of the user's own."""
         if not self.hides_home or self._gate.options.passive:
             return settings
         from fast_agent.trust.effects.easing import with_bounds_of
@@ -124,7 +124,7 @@ class Admission:
             if (effect.kind, effect.holder.kind) == ("ease", "setting")
             and self.decisions.grants[path].allows(effect)
         }
-        return with_bounds_of(self._person().settings, settings, eased)
+        return with_bounds_of(self._user().settings, settings, eased)
 
     def _with_free_names(
         self, strange: Sequence[FileLayer], given: Sequence[FileLayer]
@@ -134,7 +134,7 @@ class Admission:
 
         options = (one for one in self.expected.reaching if not one.startswith("--servers "))
         servers = frozenset(option.rpartition(" ")[2] for option in options)
-        taken = TakenNames(self._person().parse_model, tuple(given), servers)
+        taken = TakenNames(self._user().parse_model, tuple(given), servers)
         free: list[FileLayer] = []
         for layer in strange:
             lines = taken.settings(layer)
@@ -191,8 +191,8 @@ class Admission:
         if not cards or self._gate.owns(root):
             return load
         layers = tuple(self.expected.layers.get(root, ()))
-        person = replace(self.expected.given(), shared=())  # `--shell` reaches no card below a turn
-        found = survey(Surveyed(root=root, given=person, cards=cards, layers=layers))
+        user = replace(self.expected.given(), shared=())  # `--shell` reaches no card below a turn
+        found = survey(Surveyed(root=root, given=user, cards=cards, layers=layers))
         grant = self._gate.grant(found)
         closed: dict[str, list[Effect]] = {card.config.name: [] for card in cards}
         eased: dict[str, list[Effect]] = {card.config.name: [] for card in cards}
@@ -242,7 +242,7 @@ class Admission:
         )
 
     def require(self, agent: str | None) -> None:
-        """Check that the agent a person asked for may act.
+        """Check that the agent a user asked for may act.
 
         Args:
             agent: Its name; None is the default one.
@@ -291,7 +291,7 @@ class Admission:
         """Return whether an agent may have the instructions of the project it works in.
 
         They are found text: harmless to an agent without tools, part of what was decided for a card
-        of the project, and for any other agent as good as the project is its person's own.
+        of the project, and for any other agent as good as the project is its user's own.
 
         Args:
             config: The agent.
@@ -489,7 +489,7 @@ class Admission:
             from fast_agent.trust.effects.config_effects import names_found_alias
 
             layers = tuple(chain.from_iterable(self.expected.layers.values()))
-            if names_found_alias(text, layers, self._person()):
+            if names_found_alias(text, layers, self._user()):
                 return settings["model_aliases"]
         for one in split_models(text):
             closed = settings.get(f"endpoints.{one.partition('.')[0].partition('/')[0]}")
@@ -511,7 +511,7 @@ class Admission:
                 and not (strange and card.config.name in given)
             ]
             if given and strange:
-                # What was found does not become the agent a person talks to.
+                # What was found does not become the agent a user talks to.
                 kept = [_not_default(card) for card in kept]
             if strange:
                 self._note_taken(file, given)
@@ -617,7 +617,7 @@ class SkillAdmission:
         return False
 
     def approved_fields(self, folder: str, frontmatter: JsonObject) -> frozenset[str] | None:
-        """Return the fields of a found skill that a person approved, as its files are now.
+        """Return the fields of a found skill that a user approved, as its files are now.
 
         Args:
             folder: Its directory, absolute and without links.

@@ -73,7 +73,7 @@ class CardReader:
             paths: Files, directories, addresses and candidates.
             multi_card: Whether a file may hold several cards.
             optional: Whether directories may hold no card.
-            grant: What their found set may do; None where a person named them.
+            grant: What their found set may do; None where a user named them.
         """
         from fast_agent.cards.load import load_cards
 
@@ -117,7 +117,7 @@ class CardRoot:
         multi_card: Whether a file of it may hold several cards.
         optional: Whether a directory may hold no card the first time; later it always may, since
             the last card of a directory can be removed.
-        grant: What may be read before anything is decided about its found set; None where a person
+        grant: What may be read before anything is decided about its found set; None where a user
             named it.
     """
 
@@ -339,7 +339,7 @@ def read_roots(
         paths: Files, directories and addresses, in load order.
         multi_card: Whether a file may hold several cards.
         optional: Those of them that may be directories without a card, by what they are known by.
-        found: Those of them that no person named, with what may be read of them.
+        found: Those of them that no user named, with what may be read of them.
 
     Returns:
         The roots, by what they are known by.

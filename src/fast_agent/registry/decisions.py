@@ -57,7 +57,7 @@ class Decisions:
         gate: Decides about one set.
         workspace: The directory the program works in.
         expected: What the run is about to load.
-        person: Returns what the person gave, but for agents and options.
+        user: Returns what the user gave, but for agents and options.
 
     Attributes:
         sets: The sets, by their root.
@@ -68,16 +68,16 @@ class Decisions:
         closed_sets: The sets of other users, by root, whose skills and guides are left out.
         agents: The agents that are left out, by name.
         taken: Lines about what has the name of something given or built in.
-        may_ask: Whether the person may be asked now.
+        may_ask: Whether the user may be asked now.
     """
 
     def __init__(
-        self, gate: Gate, workspace: Path, expected: Expected, person: Callable[[], Given]
+        self, gate: Gate, workspace: Path, expected: Expected, user: Callable[[], Given]
     ) -> None:
         self._gate = gate
         self._workspace = workspace
         self._expected = expected
-        self._person = person
+        self._user = user
         self.sets: dict[Path, FoundSet] = {}
         self.grants: dict[Path, Grant] = {}
         self.settings: dict[str, LeftOut] = {}
@@ -88,7 +88,7 @@ class Decisions:
         self.taken: dict[str, None] = {}
         self.may_ask = True
         self.has_commands = False
-        """Whether the person talks where `/trust` can be typed."""
+        """Whether the user talks where `/trust` can be typed."""
         self._refusals: dict[tuple[Path, bool], dict[Holder, tuple[Effect, ...]]] = {}
         self._skills_of: tuple[tuple[FoundSkills, Grant], ...] | None = None
         self._decision = 0
@@ -118,7 +118,7 @@ class Decisions:
 
         Args:
             line: The line.
-            waits: Whether it is about what an approval would let act; where the person talks, the
+            waits: Whether it is about what an approval would let act; where the user talks, the
                 line then names `/trust`, since no question is asked in mid-conversation.
         """
         if line not in self._reported:
@@ -309,7 +309,7 @@ class Decisions:
         return Provenance.of(self._workspace, sets, allowed)
 
     def is_approved(self, directory: Path) -> bool:
-        """Return whether the project around a directory is approved, or the person's own."""
+        """Return whether the project around a directory is approved, or the user's own."""
         real = directory.resolve()
         gate = self._gate
         if gate.policy.everything or gate.owns(real):
@@ -342,7 +342,7 @@ class Decisions:
         self.may_ask = False
 
     def check_server(self, name: str) -> None:
-        """Check that a server a person named may act.
+        """Check that a server a user named may act.
 
         Raises:
             TrustError: It is left out.
@@ -359,13 +359,13 @@ class Decisions:
 
     def _basis(self) -> tuple[Signature | None, object]:
         """Return what a decision stands on, but for the files of the sets."""
-        return self._gate.stand, (tuple(self._person().agents), self._expected.shared)
+        return self._gate.stand, (tuple(self._user().agents), self._expected.shared)
 
     def decide_now(self, *, may_ask: bool, keep: bool = False) -> None:
         """Decide about all sets.
 
         Args:
-            may_ask: Whether the person may be asked.
+            may_ask: Whether the user may be asked.
             keep: Whether the next decision may take what this one finds; see `Expected.describe`.
         """
         if not self._expected.paths():

@@ -39,9 +39,9 @@ class Expected:
     """What a run is about to load, so that one question covers all of a root.
 
     Args:
-        gate: Knows what is the person's own.
+        gate: Knows what is the user's own.
         workspace: The directory the program works in.
-        person: Returns what the person gave, but for agents and options.
+        user: Returns what the user gave, but for agents and options.
 
     Attributes:
         roots: The cards, by what they are known by.
@@ -51,10 +51,10 @@ class Expected:
         model: The model of every agent, over their cards; None leaves it to them.
     """
 
-    def __init__(self, gate: Gate, workspace: Path, person: Callable[[], Given]) -> None:
+    def __init__(self, gate: Gate, workspace: Path, user: Callable[[], Given]) -> None:
         self._gate = gate
         self._workspace = workspace
-        self._person = person
+        self._user = user
         self.roots: dict[str, CardRoot] = {}
         self.layers: dict[Path, list[FileLayer]] = {}
         self.shared: tuple[str, ...] = ()
@@ -150,15 +150,15 @@ class Expected:
         return filter(os.path.lexists, folders)
 
     def _owns(self, folder: Path) -> bool:
-        """Return whether a directory of skills in a project is the person's own.
+        """Return whether a directory of skills in a project is the user's own.
 
-        A link of the project that leads to one of the person's own directories is not.
+        A link of the project that leads to one of the user's own directories is not.
         """
         place, real = folder.parents[1], end_of(folder)
         return real == end_of(place) / folder.relative_to(place) and self._gate.owns(real)
 
     def _own_folders(self) -> Iterator[Path]:
-        """Yield the directories of the person that may lie inside a root."""
+        """Yield the directories of the user that may lie inside a root."""
         if self._gate.own_home is not None:
             yield self._gate.own_home
         yield from filter(self._owns, self._usual_folders())
@@ -190,11 +190,11 @@ class Expected:
                     yield card
 
     def given_names(self) -> frozenset[str]:
-        """Return the names of the agents a person gave."""
-        return frozenset((*(one.config.name for one in self.given_cards()), *self._person().agents))
+        """Return the names of the agents a user gave."""
+        return frozenset((*(one.config.name for one in self.given_cards()), *self._user().agents))
 
     def given_cards(self) -> Iterator[Card]:
-        """Yield the cards a person gave."""
+        """Yield the cards a user gave."""
         for root in self.roots.values():
             if root.grant is None:
                 yield from root.load.cards
@@ -240,8 +240,8 @@ class Expected:
         )
 
     def given(self) -> Given:
-        """Return what the person gave, with the agents and the options of this run."""
-        given = self._person()
+        """Return what the user gave, with the agents and the options of this run."""
+        given = self._user()
         cards = {card.config.name: card.config for card in self.given_cards()}
         options = self.reaching
         receiver = self._receiver

@@ -36,7 +36,7 @@ class ResourceRoots(NamedTuple):
         embed_catalog: Whether that tool's description names the skills.
         configured: The guide that a configuration names, where `guide` is None.
         judge: Decides which skills may be used; None lets all through.
-        guide_is_found: Whether no person named the guide.
+        guide_is_found: Whether no user named the guide.
     """
 
     skills: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """The tool `fetch`: a page of the web as Markdown.
 
 The model chooses the address, and may do so because a page asked it to. Public addresses only,
-therefore, also where a redirect or a name leads; for this machine or a private network a person is
+therefore, also where a redirect or a name leads; for this machine or a private network a user is
 asked.
 """
 

@@ -188,7 +188,7 @@ class Runtime:
 
     @property
     def default(self) -> Agent:
-        """The agent a person talks to first.
+        """The agent a user talks to first.
 
         Raises:
             RunError: There is none.
@@ -198,7 +198,7 @@ class Runtime:
 
     @property
     def default_name(self) -> str:
-        """The name of the agent a person talks to first.
+        """The name of the agent a user talks to first.
 
         Raises:
             RunError: There is none.
@@ -477,12 +477,12 @@ class Runtime:
         return await blueprint.skills.listed() if isinstance(blueprint, LlmBlueprint) else ()
 
     def callable_skills(self, name: str) -> Sequence[SkillEntry]:
-        """List the skills that a person may call while a card's agent is talked to."""
+        """List the skills that a user may call while a card's agent is talked to."""
         blueprint = self._edition.blueprint(name)
         return blueprint.skills.callable() if isinstance(blueprint, LlmBlueprint) else ()
 
     async def call_skill(self, agent: str, name: str, arguments: str) -> SkillCall | None:
-        """Return the message of a person who calls a skill; None where the agent has none.
+        """Return the message of a user who calls a skill; None where the agent has none.
 
         Raises:
             FastAgentError: The skill cannot be read.

@@ -482,7 +482,7 @@ def _report_of(params: JsonObject, channel: Channel) -> Report | None:
 
 
 class ServedClient:
-    """The person behind a client, and the model it offers.
+    """The user behind a client, and the model it offers.
 
     Args:
         ask: Asks the client.
@@ -503,7 +503,7 @@ class ServedClient:
         return None if client._elicitation is None and client._sampling is None else client
 
     async def ask(self, request: HumanRequest) -> HumanAnswer:
-        """Ask the person; a client that cannot show the question answers `cancel`."""
+        """Ask the user; a client that cannot show the question answers `cancel`."""
         if self._elicitation is None:
             return HumanAnswer(action="cancel")
         question = _question(request)

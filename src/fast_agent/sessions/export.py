@@ -1,4 +1,4 @@
-"""Export: a session as a file a person reads, or as a history an agent can start from."""
+"""Export: a session as a file a user reads, or as a history an agent can start from."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class Session:
             provenance: Those of the run.
 
         Returns:
-            What a person has to agree to; None where nothing is different, where neither has a
+            What a user has to agree to; None where nothing is different, where neither has a
             found set, or where it is from before its sets were kept.
         """
         then, now = self.facts.brought, SessionSets.now(provenance)

@@ -1,7 +1,7 @@
 """OpenTelemetry: traces and metrics of turns, made from the events of agents.
 
 Nothing of OpenTelemetry is imported unless it is wanted: by a program that set up a tracer
-provider, or by a person who named a collector in the environment. No file switches it on, so that
+provider, or by a user who named a collector in the environment. No file switches it on, so that
 a project that was found cannot have turns sent anywhere.
 """
 

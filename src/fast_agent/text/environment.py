@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class VariableNames(Mapping[str, str]):
     """An environment of which only the names are known: each variable stays `${NAME}`.
 
-    What a person has not approved is read with it, so that no value gets into it.
+    What a user has not approved is read with it, so that no value gets into it.
 
     Args:
         environ: The environment.

@@ -1,4 +1,4 @@
-"""Suggestions: the word a person probably meant."""
+"""Suggestions: the word a user probably meant."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tools an agent can call: functions, hooks around them, the shell, a person."""
+"""Tools an agent can call: functions, hooks around them, the shell, a user."""

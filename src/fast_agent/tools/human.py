@@ -1,6 +1,6 @@
-"""Asking a person: the seam between tools or MCP servers that ask and the shell that can.
+"""Asking a user: the seam between tools or MCP servers that ask and the shell that can.
 
-A form is a flat JSON Schema that a person is asked to fill in, field by field.
+A form is a flat JSON Schema that a user is asked to fill in, field by field.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FormField:
     schema: JsonObject
 
     def parse(self, text: str) -> JsonValue:
-        """Read what a person typed.
+        """Read what a user typed.
 
         Args:
             text: A value, or a choice by its number, value or label; for several choices these
@@ -225,7 +225,7 @@ class HumanAnswer:
 
 
 class Origins(Protocol):
-    """Where agents and servers come from, as the person who is asked may know."""
+    """Where agents and servers come from, as the user who is asked may know."""
 
     def agent_origin(self, name: str) -> str | None:
         """Return the file of an agent's card; None where it has none."""
@@ -241,7 +241,7 @@ def asker(request: HumanRequest, origins: Origins | None = None) -> str:
 
     Args:
         request: The question.
-        origins: Knows the files of agents and servers; None leaves them out, as for a person on
+        origins: Knows the files of agents and servers; None leaves them out, as for a user on
             another machine.
     """
     names = request.agent_name.split(", ")
@@ -284,7 +284,7 @@ def question_from_json(question: JsonObject) -> HumanRequest:
 
 
 class Human(Protocol):
-    """A way to reach a person. Where there is none, callers hold None instead."""
+    """A way to reach a user. Where there is none, callers hold None instead."""
 
     async def ask(self, request: HumanRequest) -> HumanAnswer:
         """Ask and wait for the answer."""
@@ -292,7 +292,7 @@ class Human(Protocol):
 
 
 async def ask_human(human: Human, request: HumanRequest, name: str) -> HumanAnswer:
-    """Ask a person as a step of the run: a run that continues in another process asks once.
+    """Ask a user as a step of the run: a run that continues in another process asks once.
 
     Args:
         human: Asks the user.

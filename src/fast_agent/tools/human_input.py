@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME = "request_human_input"
 ATTEMPTS = 3
-"""How often a person is asked for an answer that fits the form."""
+"""How often a user is asked for an answer that fits the form."""
 
 _SPEC = ToolSpec(
     NAME,
@@ -47,7 +47,7 @@ _SPEC = ToolSpec(
 
 
 class HumanInputTool(RuntimeTool):
-    """Asks a person.
+    """Asks a user.
 
     Args:
         human: Asks the user if the conversation has none; None if no user

@@ -1,4 +1,4 @@
-"""Permission: a person is asked before a tool acts, and only a yes lets it."""
+"""Permission: a user is asked before a tool acts, and only a yes lets it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Permission(Protocol):
 
 
 class HumanPermission:
-    """Asks a person with a form: the one of the conversation, else the one of the program.
+    """Asks a user with a form: the one of the conversation, else the one of the program.
 
     Args:
         human: Asks the program's user; None without one, then only what is allowed in

@@ -1,4 +1,4 @@
-"""Asking a person at the controlling terminal, for runs that are not interactive otherwise."""
+"""Asking a user at the controlling terminal, for runs that are not interactive otherwise."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HELP = "(/decline to refuse, /cancel to dismiss)"
 
 
 class TerminalHuman:
-    """A person at a terminal. Questions wait for each other.
+    """A user at a terminal. Questions wait for each other.
 
     What is asked is shown line by line behind a mark, with invisible and control characters made
     visible, so that it cannot pass for something the program says.
@@ -43,7 +43,7 @@ class TerminalHuman:
 
     @classmethod
     def find(cls, origins: Origins | None = None) -> TerminalHuman | None:
-        """Return the person at the controlling terminal; None where there is no terminal."""
+        """Return the user at the controlling terminal; None where there is no terminal."""
         try:
             os.close(os.open(CONTROLLING_TERMINAL, _FLAGS))
         except OSError:

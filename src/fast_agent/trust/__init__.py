@@ -1,1 +1,1 @@
-"""Trust: what a found project would do on this machine, and what a person allowed it."""
+"""Trust: what a found project would do on this machine, and what a user allowed it."""

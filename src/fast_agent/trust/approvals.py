@@ -1,4 +1,4 @@
-"""Approvals: what a person allowed the set of one directory, and how the set stands to it now."""
+"""Approvals: what a user allowed the set of one directory, and how the set stands to it now."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Approval:
-    """What a person answered for one root.
+    """What a user answered for one root.
 
     Args:
         root: The real path of the root.
@@ -115,7 +115,7 @@ class Approvals:
         home: The home; it is made when something is approved.
         machine: Identifies this machine; None looks it up.
         user: Identifies the user; None is that of the process.
-        readable: Whether the file counts. False where the home is not the person's own (TR-F3):
+        readable: Whether the file counts. False where the home is not the user's own (TR-F3):
             nothing is approved then.
     """
 
@@ -247,7 +247,7 @@ class Approvals:
             written=tuple(map(_written_effect, found.effects)),
             files=found.files,
             prose=prose,
-            on=date.today(),  # noqa: DTZ011 - the person's own day
+            on=date.today(),  # noqa: DTZ011 - the user's own day
             machine=self._machine,
             user=self._user,
         )
@@ -426,7 +426,7 @@ def _rewritten(found: FoundSet, approval: Approval) -> tuple[str, ...]:
     """Return the files whose text changed in a way that asks again.
 
     Of a set that another user may write to, that is any of them; else those with effects.
-    Fewer effects never ask, and text alone does not where the person said so; but the words of a
+    Fewer effects never ask, and text alone does not where the user said so; but the words of a
     file that hands out a shell, a write or something given decide what happens with it.
     """
     if found.is_strange:

@@ -85,7 +85,7 @@ ParseModel: TypeAlias = "Callable[[str, Mapping[str, str], Collection[str]], Par
 
 @frozen(kw_only=True)
 class Given:
-    """What the person gave this run: what a found set may reach, and is compared with.
+    """What the user gave this run: what a found set may reach, and is compared with.
 
     Args:
         parse_model: Takes model specs apart.
@@ -119,7 +119,7 @@ class Context:
 
     Args:
         root: The root of the set.
-        given: What the person gave.
+        given: What the user gave.
         cards: The cards of the set by name.
         servers: The names of the servers of its configuration.
         aliases: The model aliases of its configuration, as written.
@@ -128,7 +128,7 @@ class Context:
         default_model: The model its configuration names for cards without one, as written.
         tool_cards: Those of the cards that are offered to the receiver as tools.
         skill_folders: The directories of skills its configuration names, absolute.
-        own_folders: Directories of the person that may lie inside the root, such as the home.
+        own_folders: Directories of the user that may lie inside the root, such as the home.
         parsed: The model specs taken apart so far.
         talking: Whether each of these only talks, so far.
         folders: The digests of directories of Python files found so far.

@@ -80,7 +80,7 @@ def code_digests(folder: Path, root: Root) -> Mapping[str, str] | None:
         root: The root of the set, which names them.
 
     Returns:
-        By path as approvals name it; None where there are more than a person could have read.
+        By path as approvals name it; None where there are more than a user could have read.
     """
     return _bounded(python_files(folder), root, _source_of)
 
@@ -93,7 +93,7 @@ def tree_digests(folder: Path, root: Root) -> Mapping[str, str] | None:
         root: The root of the set, which names them.
 
     Returns:
-        By path as approvals name it; None where there are more than a person could have read.
+        By path as approvals name it; None where there are more than a user could have read.
     """
     return _bounded(_files_below(folder), root, _bytes_of)
 
@@ -116,7 +116,7 @@ def python_files(folder: Path) -> Iterator[Path]:
 def _bounded(
     files: Iterable[Path], root: Root, digest_of: Callable[[Path, int], tuple[str, int] | None]
 ) -> Mapping[str, str] | None:
-    """Digest files until there are more, or larger ones, than a person could have read.
+    """Digest files until there are more, or larger ones, than a user could have read.
 
     Args:
         files: The files.

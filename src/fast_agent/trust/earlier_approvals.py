@@ -43,7 +43,7 @@ class EarlierApprovals:
 
     Args:
         home: The home.
-        readable: Whether the file counts; False where the home is not the person's own.
+        readable: Whether the file counts; False where the home is not the user's own.
     """
 
     def __init__(self, home: Path, *, readable: bool = True) -> None:

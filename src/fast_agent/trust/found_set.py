@@ -1,4 +1,4 @@
-"""Found sets: what one directory brings that no person named, and what it would do."""
+"""Found sets: what one directory brings that no user named, and what it would do."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class FoundSet:
         files: Digests of the files it consists of, by path relative to the root, with `/`.
         effects: What it would do, in the order it is shown to people.
         texts: Texts of those files, kept with an approval to show what changed later.
-        models: The models its cards talk to with the person's keys, by agent.
-        owner: The user its files belong to, by name, where that is not the person; else None.
+        models: The models its cards talk to with the user's keys, by agent.
+        owner: The user its files belong to, by name, where that is another one; else None.
         is_open: Whether everyone may write to it. With an owner, or if it is open, the set provides
             nothing until it is approved, not even plain cards.
         place: What counts as inside the root; None for all below it.

@@ -19,11 +19,11 @@ _AMAZON = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "A
 
 
 def has_key(provider: str, given: Given) -> bool:
-    """Return whether the person has a key for a provider, or reaches it at an address of theirs.
+    """Return whether the user has a key for a provider, or reaches it at an address of theirs.
 
     Args:
         provider: A name of `PROVIDERS`.
-        given: What the person gave.
+        given: What the user gave.
     """
     facts = PROVIDERS[provider]
     section = given.settings.provider(provider)
@@ -36,11 +36,11 @@ def has_key(provider: str, given: Given) -> bool:
 
 
 def address_without_key(provider: str, given: Given) -> str | None:
-    """Return the address of a provider that needs no key, where the person has none for it.
+    """Return the address of a provider that needs no key, where the user has none for it.
 
     Args:
         provider: A provider of the table, an offline model, or `local`.
-        given: What the person gave.
+        given: What the user gave.
 
     Returns:
         The address; None for every other model, which is free to talk to.
@@ -73,7 +73,7 @@ def only_talks(text: str, context: Context) -> bool:
 
 
 def given_address(provider: str, given: Given) -> str | None:
-    """Return the address of a provider that the person chose; None for the provider's own."""
+    """Return the address of a provider that the user chose; None for the provider's own."""
     section = given.settings.provider(provider)
     return section.base_url or given.environ.get(PROVIDERS[provider].base_url_variable) or None
 
@@ -127,7 +127,7 @@ def model_of(values: Mapping[str, JsonValue]) -> str | None:
 
 
 def _is_keyed(parsed: ParsedModel | None, context: Context) -> bool:
-    """Return whether the person's key goes with requests to a model."""
+    """Return whether the user's key goes with requests to a model."""
     if parsed is None or parsed.provider not in PROVIDERS:
         return False
     if parsed.endpoint is None:
@@ -142,7 +142,7 @@ def is_own_address(provider: str, url: str) -> bool:
 
 
 def talking(cards: Iterable[Card], context: Context) -> dict[str, str]:
-    """Return the models that cards talk to with the person's keys, by agent.
+    """Return the models that cards talk to with the user's keys, by agent.
 
     Args:
         cards: The cards of a set.

@@ -66,7 +66,7 @@ class Gate:
     Attributes:
         options: The same.
         environ: The same.
-        fault: Why the home is not the person's own; None where it is.
+        fault: Why the home is not the user's own; None where it is.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Gate:
         self._allowed: dict[Path, tuple[tuple[object, ...], frozenset[Effect]]] = {}
 
     def home_lines(self) -> Iterator[str]:
-        """Yield the line about a home that is not the person's own, where it holds anything."""
+        """Yield the line about a home that is not the user's own, where it holds anything."""
         if self.fault is None or not self._home.is_dir():
             return
         from fast_agent.trust.approvals import FILE
@@ -97,7 +97,7 @@ class Gate:
 
     @cached_property
     def approvals(self) -> Approvals:
-        """What the person answered about found sets."""
+        """What the user answered about found sets."""
         # Most runs find nothing and need none of this: it is imported with the first found set.
         from fast_agent.trust.approvals import Approvals
 
@@ -132,7 +132,7 @@ class Gate:
 
     @property
     def own_home(self) -> Path | None:
-        """The home of the program; None where it is not the person's own."""
+        """The home of the program; None where it is not the user's own."""
         return self._home if self.fault is None else None
 
     @property
@@ -143,7 +143,7 @@ class Gate:
         return signature_at(str(self.approvals.path))
 
     def owns(self, root: Path) -> bool:
-        """Return whether a person declared a directory as their own."""
+        """Return whether a user declared a directory as their own."""
         return self.policy.owns(root)
 
     def decide(
@@ -156,12 +156,12 @@ class Gate:
         cards: Sequence[Card] = (),
         workspace: Path | None = None,
     ) -> Grant:
-        """Decide what a set may do; the person is asked where something needs it, once for a root.
+        """Decide what a set may do; the user is asked where something needs it, once for a root.
 
         Args:
             found: The set.
             needed: The effects something in this run needs.
-            may_ask: Whether a person may be asked now.
+            may_ask: Whether a user may be asked now.
             examine: Works out the effects of a holder again, for checks at each start.
             cards: The cards of the set, for approvals of card files that were kept earlier.
             workspace: The directory the program works in.
@@ -229,7 +229,7 @@ class Gate:
         return of_server or effect.subject == ANY_COMMAND
 
     def is_approved(self, found: FoundSet) -> bool:
-        """Return whether a person approved a set as it is; what a policy allows does not count."""
+        """Return whether a user approved a set as it is; what a policy allows does not count."""
         policy = self._policy_for(found)
         if policy.everything or found.digest in self._once or found.digest in policy.digests:
             return True
@@ -247,7 +247,7 @@ class Gate:
         return self.approvals.standing(found).state != "approved"
 
     def can_ask(self, found: FoundSet) -> bool:
-        """Return whether an answer of the person could let more of a set act."""
+        """Return whether an answer of the user could let more of a set act."""
         if not self._may_ask(found, self.approvals.standing(found)):
             return False
         allowed = self.allowed(found)
@@ -255,13 +255,13 @@ class Gate:
         return self.is_strange(found) or any(missing)
 
     def was_declined_now(self, found: FoundSet) -> bool:
-        """Return whether the person was asked about a set in this process, and said no."""
+        """Return whether the user was asked about a set in this process, and said no."""
         return found.root in self._asked and self._is_declined(
             found, self.approvals.standing(found)
         )
 
     def answer(self, found: FoundSet, reply: Reply) -> None:
-        """Take the person's answer about a set; a no holds, whether or not it can be kept.
+        """Take the user's answer about a set; a no holds, whether or not it can be kept.
 
         Raises:
             ConfigError: A yes is to be kept and cannot be.
@@ -303,7 +303,7 @@ class Gate:
 
 
 def ask_at_terminal(approvals: Approvals) -> Asker | None:
-    """Return what asks the person at the terminal; None where there is none."""
+    """Return what asks the user at the terminal; None where there is none."""
     from fast_agent.trust.question import at_terminal
 
     return at_terminal(approvals)

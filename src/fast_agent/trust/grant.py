@@ -68,7 +68,7 @@ class Grant:
 
     @property
     def is_approved(self) -> bool:
-        """Whether a person approved the set as it is; else its turns are bounded."""
+        """Whether a user approved the set as it is; else its turns are bounded."""
         return self.everything or (self.approved is not None and self.approved())
 
     def allows(self, effect: Effect) -> bool:

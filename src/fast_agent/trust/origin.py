@@ -319,13 +319,13 @@ def ownership_of(
 ) -> Ownership:
     """Look whose files are, and the directories from the root down to them.
 
-    Files of root count as the person's: root could change anything anyway.
+    Files of root count as the user's: root could change anything anyway.
 
     Args:
         files: Absolute paths, which need not exist, with their signatures when they were read;
             None looks now.
         root: The root of the set, without links.
-        user: The person's user id; None is that of the process.
+        user: The user id; None is that of the process.
     """
     if os.name != "posix":
         return Ownership()
@@ -347,7 +347,7 @@ def ownership_of(
 def home_fault(
     home: Path, *, cwd: Path, roots: Iterable[Path] = (), account: Path | None = None
 ) -> str | None:
-    """Return why the home of the program is not the person's own (TR-F3).
+    """Return why the home of the program is not the user's own (TR-F3).
 
     Its configuration counts as found then, and its approvals are not read.
 

@@ -53,7 +53,7 @@ class Policy:
 
     @property
     def may_ask(self) -> bool:
-        """Whether a person may be asked."""
+        """Whether a user may be asked."""
         return self.home.ask and self.machine.ask
 
     @property
@@ -106,7 +106,7 @@ def read_policy(
 
     Args:
         home_file: The configuration of the home; None where there is none, or where the home is
-            not the person's own.
+            not the user's own.
         environ: The environment.
         everything: Whether `--trust` was given.
         machine_file: The policy of the machine.

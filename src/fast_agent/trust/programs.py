@@ -52,7 +52,7 @@ class Program:
 
 
 class _TooMuch(Exception):  # noqa: N818 - a signal inside this file
-    """More files or bytes than a person could have read."""
+    """More files or bytes than a user could have read."""
 
 
 def examine_program(
@@ -72,7 +72,7 @@ def examine_program(
         cwd: The directory it would start in, absolute.
         root: The directory of the set that brings it, absolute and without links.
         env: Variables the set adds for it, as written.
-        path: The `PATH` of the person.
+        path: The `PATH` of the user.
 
     Returns:
         What it is; `refusal` says why it cannot be approved.
@@ -124,7 +124,7 @@ def find_program(command: str, *, cwd: Path, root: Path, path: str) -> str | Non
 def command_line(
     program: str, args: Sequence[str], *, cwd: Path, root: Path, env: Mapping[str, str]
 ) -> str:
-    """Write a command line as an approval names it and a person reads it.
+    """Write a command line as an approval names it and a user reads it.
 
     Variables that change which code runs come first, then the others by name. A program inside the
     root is written relative to it, so that a linked worktree has the same line. The directory is

@@ -1,4 +1,4 @@
-"""The question: what a found set wants to do, as a person reads it, and their answer."""
+"""The question: what a found set wants to do, as a user reads it, and their answer."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def file_lines(found: FoundSet, approvals: Approvals | None = None) -> Iterator[
 
 
 class TerminalAsker:
-    """A person at a terminal, asked on standard error.
+    """A user at a terminal, asked on standard error.
 
     Args:
         approvals: Where approved texts are, to show what changed.
@@ -289,7 +289,7 @@ class TerminalAsker:
 
 
 def at_terminal(approvals: Approvals) -> TerminalAsker | None:
-    """Return what asks the person at the terminal; None where there is none."""
+    """Return what asks the user at the terminal; None where there is none."""
     import sys
 
     # A user approves what they read, so nothing of it may be hidden.

@@ -291,7 +291,7 @@ class Site:
         return text if folder == "." else f"{folder}/{text}"
 
     def model(self, text: str, keys: Keys, directory: Path) -> Iterator[Effect]:
-        """Yield what a model spec does: files it names, a provider without a key of the person.
+        """Yield what a model spec does: files it names, a provider without a key of the user.
 
         Args:
             text: The spec, as written; or several with commas between.
@@ -365,7 +365,7 @@ class Site:
 
         Args:
             setting: Its name.
-            old: The person's value or the default; None where there is no bound.
+            old: The user's value or the default; None where there is no bound.
             new: The value the set wants.
             keys: The value that asks for it.
         """

@@ -1,4 +1,4 @@
-"""Taken names: those of what a person gave and of what is built in, which nothing found takes."""
+"""Taken names: those of what a user gave and of what is built in, which nothing found takes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TakenNames:
 
     Args:
         parse_model: Takes model specs apart; a name it knows is built in.
-        layers: The configuration files a person named, and those of the home.
+        layers: The configuration files a user named, and those of the home.
         servers: Servers provided in addition to these.
     """
 

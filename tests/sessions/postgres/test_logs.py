@@ -61,6 +61,9 @@ def test_a_session_is_resumed_rewound_forked_and_saved_as_from_a_file(store: Ses
         assert list(texts(session.history("ann"))) == ["hi\0 there", "ho"]
     (listed,) = [one for one in store.list() if one.id == kept]
     assert (listed.title, listed.turns) == ("hi\ufffd there", 1)
+    summary, _ = store.read(kept)
+    assert summary.changed == pytest.approx(listed.changed)
+    assert summary.changed > summary.created
     with store.fork(kept, title="copy") as copy:
         assert list(texts(copy.history("ann"))) == ["hi\0 there", "ho"]
     saved, lost = store.salvage(kept)

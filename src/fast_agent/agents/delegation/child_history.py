@@ -176,7 +176,7 @@ def wanted_history(
 
 
 def reads_of(config: AgentConfig) -> Callable[[Path], Path] | None:
-    """Return what is asked before a file of a card is read; None where a person named the card."""
+    """Return what is asked before a file of a card is read; None where a user named the card."""
     return None if config.grant is None else config.grant.check_read
 
 

@@ -108,7 +108,7 @@ class CaseRunner:
         environ: The environment, for what recordings must not hold.
         guard: Keeps cases off the network.
         recording: Which recordings are made.
-        check_read: Raises `TrustError` for a recording that may not be read; None where a person
+        check_read: Raises `TrustError` for a recording that may not be read; None where a user
             named the file.
         soft: Answer a request that differs from the recorded one by its place.
     """

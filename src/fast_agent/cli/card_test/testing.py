@@ -33,7 +33,7 @@ def find_case_files(paths: Iterable[str]) -> list[CaseFile]:
     """Read the test files that paths denote: files, and directories with everything below them.
 
     Args:
-        paths: What a person named; `.` where there is nothing.
+        paths: What a user named; `.` where there is nothing.
 
     Returns:
         The files in order, each once.
@@ -74,7 +74,7 @@ async def run_case_files(
         only: A part of the names of the cases to run, `file: case`; None runs all.
         recording: Which recordings are made.
         config_path: The configuration file, or None to search for one next to each file.
-        found: Whether no person named the files: their cards act once that was approved.
+        found: Whether no user named the files: their cards act once that was approved.
         models: Models to run every case with, live; none runs the cases as they say.
         soft: Answer requests that differ from the recorded ones by their place.
     """
@@ -148,7 +148,7 @@ def _program(
         The program, and the root of the set that the file belongs to.
 
     Raises:
-        TrustError: No person named the file, and it may not act.
+        TrustError: No user named the file, and it may not act.
         FastAgentError: The cards or the configuration are wrong.
     """
     directory = file.path.absolute().parent

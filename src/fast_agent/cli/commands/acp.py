@@ -69,7 +69,7 @@ class AcpCommand(DumpOptions):
             raise ConfigError(f"no agent is named `{self.agent}`", hint=hint)
 
     def trust_options(self) -> TrustOptions:
-        """Return how found agents are treated: the person is asked in the editor, at a prompt."""
+        """Return how found agents are treated: the user is asked in the editor, at a prompt."""
         return replace(DumpOptions.trust_options(self), asker=None)
 
     def _serve(self, program: FastAgent, handover: RestartState | None) -> None:

@@ -334,7 +334,7 @@ def split_paths(paths: Iterable[str]) -> tuple[list[str], list[str]]:
     """Separate directories of skills from guides.
 
     Args:
-        paths: What the person named.
+        paths: What the user named.
 
     Returns:
         The directories of skills, and the guides.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class FoundHere:
-    """The found sets of directories, and what the person answered about them.
+    """The found sets of directories, and what the user answered about them.
 
     Args:
         cards: Given cards, as `go --card` takes them: projects are judged as in a run with them.
@@ -65,12 +65,12 @@ class FoundHere:
 
     @property
     def approvals(self) -> Approvals:
-        """The answers the person gave."""
+        """The answers the user gave."""
         return self._program.gate.approvals
 
     @property
     def policy(self) -> Policy:
-        """What the person allows without a question."""
+        """What the user allows without a question."""
         return self._program.gate.policy
 
     @property
@@ -85,7 +85,7 @@ class FoundHere:
             paths: Projects, or files in them; without any, the one around the working directory.
 
         Returns:
-            One for each root, without those that are the person's own.
+            One for each root, without those that are the user's own.
 
         Raises:
             FastAgentError: Something there cannot be read.
@@ -150,7 +150,7 @@ class FoundHere:
         return [*self.approvals.revoke(roots), *earlier.revoke(paths)]
 
     def add_own(self, folder: Path) -> Path:
-        """Declare what a directory holds as the person's own, in the configuration of the home.
+        """Declare what a directory holds as the user's own, in the configuration of the home.
 
         Args:
             folder: The directory, absolute and without links.

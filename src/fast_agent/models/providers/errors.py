@@ -1,4 +1,4 @@
-"""What a provider's failure means for a person, and whether to try again."""
+"""What a provider's failure means for a user, and whether to try again."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class GuideConfig:
         shown: What messages to the operator call it.
         categories: By name, sorted.
         collections: By name, sorted; every member exists and there are no cycles.
-        is_found: Whether no person named it: it then serves no file named as secrets are.
+        is_found: Whether no user named it: it then serves no file named as secrets are.
     """
 
     docroot: str

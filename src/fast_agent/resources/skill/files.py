@@ -421,7 +421,7 @@ class SkillJudge(Protocol):
         ...
 
     def approved_fields(self, folder: str, frontmatter: JsonObject) -> frozenset[str] | None:
-        """Return the fields of a found skill that a person approved, as its files are now.
+        """Return the fields of a found skill that a user approved, as its files are now.
 
         Args:
             folder: Its directory, absolute and without links.

@@ -72,7 +72,7 @@ class SkillFields:
 
 @frozen
 class SkillCall:
-    """A skill that a person called by name.
+    """A skill that a user called by name.
 
     Args:
         fields: What its fields ask.

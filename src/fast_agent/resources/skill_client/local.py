@@ -36,7 +36,7 @@ class LocalSkills:
         directories: Absolute; of two skills with one URI that of the earlier one is taken.
         optional: Whether a directory may be missing without a word.
         judge: Decides which of the skills may be used; None lets all through.
-        chosen: Those of the directories that a person chose: links in them to directories of skills
+        chosen: Those of the directories that a user chose: links in them to directories of skills
             are followed once.
         within: Where such links may end.
         permitting: Those of the directories whose skills' `allowed-tools` have an effect without
@@ -82,7 +82,7 @@ class LocalSkills:
         return self._entries
 
     def for_people(self) -> tuple[SkillEntry, ...]:
-        """List the skills that a person may call by name, those included that models may not."""
+        """List the skills that a user may call by name, those included that models may not."""
         provider = self._look()
         if provider is None:
             return ()
@@ -225,7 +225,7 @@ def _directory(skill: Skill) -> str:
 
 
 def _callable(skill: Skill) -> bool:
-    """Whether a person may call it by name."""
+    """Whether a user may call it by name."""
     return (skill.head.frontmatter or {}).get("user-invocable") is not False
 
 

@@ -129,7 +129,7 @@ class ReachableCards:
         return (*refused, *found)
 
     def refusals(self, cards: Sequence[Card]) -> tuple[Diagnostic, ...]:
-        """Find what keeps cards from being run without a person's yes; none if they are trusted."""
+        """Find what keeps cards from being run without a user's yes; none if they are trusted."""
         if self._options.trust_cards:
             return ()
         return tuple([problem for card in cards for problem in code_problems(card)])

@@ -403,7 +403,7 @@ class CardWriter(RuntimeTool):
     Args:
         reach: What its agent can reach.
         grant: What the project of the agent may do, which writes cards among its own, as its
-            approval says; None, for an agent of the person, writes to those of the home directory.
+            approval says; None, for an agent of the user, writes to those of the home directory.
     """
 
     __slots__ = ("_directory", "_grant", "_reach")

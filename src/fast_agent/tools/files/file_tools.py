@@ -137,7 +137,7 @@ class FileGuard:
     protects: Callable[[Path], bool] | None = None
 
     def needs(self, place: Place, *, writes: bool) -> bool:
-        """Return whether a person has to allow a call."""
+        """Return whether a user has to allow a call."""
         if not writes:
             return place.is_secret
         if not self.asks_writes:

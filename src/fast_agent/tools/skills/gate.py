@@ -10,7 +10,7 @@ where no skill is searched for, and are removed with the run that made them. Onl
 them, and nothing is executable: a script is run by its interpreter, as a command that needs
 approval like any other.
 
-`SkillApprovals` keeps which skills a person approved, each bound to the very files it had then.
+`SkillApprovals` keeps which skills a user approved, each bound to the very files it had then.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class _Loaded:
 
 
 class SkillGate:
-    """Asks the person of a conversation, for all agents in it.
+    """Asks the user of a conversation, for all agents in it.
 
     What a skill says may travel between the agents of a conversation, and to no other.
 
@@ -199,12 +199,12 @@ class SkillGate:
     async def admit(self, skill: NamedSkill, context: ToolContext) -> None:
         """Authorize an agent to read the text of a skill.
 
-        A skill of a directory is let through. For one of a server the person is asked, once for
+        A skill of a directory is let through. For one of a server the user is asked, once for
         the files it has; without a user, its text may be read, as no text permits
-        anything, unless the person approved other files of it.
+        anything, unless the user approved other files of it.
 
         Raises:
-            SkillError: The person does not want it, or has to be asked and cannot be.
+            SkillError: The user does not want it, or has to be asked and cannot be.
         """
         if skill.local:
             return
@@ -243,7 +243,7 @@ class SkillGate:
     async def allows_use(self, call: ToolCall, context: ToolContext) -> bool:
         """Return whether a function or a server tool may be called given what was loaded.
 
-        It may, unless one of the skills was not approved: then the person is asked.
+        It may, unless one of the skills was not approved: then the user is asked.
         """
         loaded = self._in(context)
         if not loaded.unapproved:
@@ -398,7 +398,7 @@ class SkillCopies:
         """Copy a skill, unless its copy is there and holds what it should.
 
         Args:
-            skill: The skill; a person approved it.
+            skill: The skill; a user approved it.
             read: Reads all its files, and verifies them.
 
         Returns:

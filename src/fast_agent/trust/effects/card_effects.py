@@ -160,7 +160,7 @@ class CardEffects:
                     yield from self.site.sends(text, keys, to=to, host=host)
 
     def _given(self) -> Iterator[Effect]:
-        """Yield what the person gave that reaches this card without being named in it."""
+        """Yield what the user gave that reaches this card without being named in it."""
         given, config, site = self.context.given, self.config, self.site
         if config.type in _LLM_TYPES:
             for option in (*given.shared, *given.options.get(config.name, ())):

@@ -86,7 +86,7 @@ def names_found_alias(text: str, layers: Sequence[FileLayer], given: Given) -> b
     Args:
         text: The spec.
         layers: The files of the configuration.
-        given: What the person gave, with their own aliases.
+        given: What the user gave, with their own aliases.
     """
     found = model_aliases(layers)
     aliases = {**given.settings.model_aliases, **found}
@@ -403,7 +403,7 @@ def _start(server: _Server, command: str, context: Context) -> Iterator[Effect]:
 
 
 def _part_of_start(server: _Server, context: Context) -> Iterator[Effect]:
-    """Yield what a file adds to a server whose program another set or the person names."""
+    """Yield what a file adds to a server whose program another set or the user names."""
     parts = [key for key in _PROGRAM_KEYS if server.values.get(key)]
     if not parts:
         return

@@ -87,19 +87,19 @@ def _unset(limits: UsageLimits, name: str) -> UsageLimits:
     return replace(limits, **{name: None})
 
 
-def with_bounds_of(person: Settings, settings: Settings, eased: Collection[str]) -> Settings:
-    """Return a configuration in which the bounds of the person hold where they are stricter.
+def with_bounds_of(user: Settings, settings: Settings, eased: Collection[str]) -> Settings:
+    """Return a configuration in which the bounds of the user hold where they are stricter.
 
     A found configuration is read instead of that of the home, whose bounds it must not undo by
     leaving them out.
 
     Args:
-        person: The configuration of the person alone.
+        user: The configuration of the user alone.
         settings: The configuration that was found.
         eased: The bounds that may be weaker, such as `shell.timeout_seconds`.
     """
     for (section, name), default in DEFAULT_BOUNDS.items():
-        own = getattr(getattr(person, section), name)
+        own = getattr(getattr(user, section), name)
         values = getattr(settings, section)
         value = getattr(values, name)
         if f"{section}.{name}" not in eased and _is_stricter(
@@ -107,7 +107,7 @@ def with_bounds_of(person: Settings, settings: Settings, eased: Collection[str])
         ):
             changed: dict[str, Any] = {section: replace(values, **{name: own})}
             settings = replace(settings, **changed)
-    params, own = settings.request_params, person.request_params
+    params, own = settings.request_params, user.request_params
     most = MAX_ITERATIONS if params.max_iterations is None else params.max_iterations
     if "max_iterations" not in eased and _is_stricter(own.max_iterations, most):
         params = replace(params, max_iterations=own.max_iterations)
@@ -121,20 +121,20 @@ def with_bounds_of(person: Settings, settings: Settings, eased: Collection[str])
         params = replace(params, usage_limits=limits)
     if params is not settings.request_params:
         settings = replace(settings, request_params=params)
-    return _with_models_of(person, settings, eased)
+    return _with_models_of(user, settings, eased)
 
 
-def _with_models_of(person: Settings, settings: Settings, eased: Collection[str]) -> Settings:
-    if person.model_limits:
-        settings = replace(settings, model_limits={**settings.model_limits, **person.model_limits})
+def _with_models_of(user: Settings, settings: Settings, eased: Collection[str]) -> Settings:
+    if user.model_limits:
+        settings = replace(settings, model_limits={**settings.model_limits, **user.model_limits})
     found = settings.model_facts
     if "usage_limits.max_cost" not in eased:
         # A found price of nothing would undo a bound of money.
         windows = ((name, facts.context_window) for name, facts in found.items())
         found = {name: StatedFacts(context_window=window) for name, window in windows}
-    if not found and not person.model_facts:
+    if not found and not user.model_facts:
         return settings
-    return replace(settings, model_facts={**found, **person.model_facts})
+    return replace(settings, model_facts={**found, **user.model_facts})
 
 
 def _is_stricter(own: float | None, value: float) -> bool:

@@ -51,7 +51,7 @@ class Offer:
 
     Args:
         agent: Its name.
-        is_given: Whether the person gave the agent, and it has tools.
+        is_given: Whether the user gave the agent, and it has tools.
         power: What it has that a skill can steer, such as a shell; empty where it has nothing.
     """
 
@@ -64,7 +64,7 @@ class FoundSkills:
     """The skills of a set, and what each would do.
 
     A skill is text, and reading it is free. It acts where it is offered to an agent that has a
-    shell or writes files, or to one of the person's that has tools.
+    shell or writes files, or to one of the user's that has tools.
 
     Args:
         context: The context the set is surveyed with.
@@ -158,7 +158,7 @@ class FoundSkills:
         return self._listed[folder]
 
     def _is_of_set(self, folder: Path) -> bool:
-        """Return whether a directory of skills belongs to the set, not to the person."""
+        """Return whether a directory of skills belongs to the set, not to the user."""
         context = self._context
         named = context.given.settings.skills.directories or ()
         if any(end_of(Path(one)) == folder for one in named):
@@ -282,7 +282,7 @@ def _usual_offers(context: Context) -> Iterator[Offer]:
         if (card.written or {}).get("skills") is None:
             yield Offer(card.config.name, is_given=False, power=everyone or _power_of(card))
     for config in given.agents.values():
-        if config.skills is None:  # else the person named them
+        if config.skills is None:  # else the user named them
             power = everyone or _of(shell=config.shell, writes=config.files == "write")
             yield Offer(config.name, is_given=has_tools(config, context), power=power)
 

@@ -58,14 +58,14 @@ class Surveyed:
 
     Args:
         root: The root, without links.
-        given: What the person gave.
+        given: What the user gave.
         cards: Its cards.
         tool_cards: The names of those that are offered to the receiver as tools.
         layers: Its configuration files, the weakest first.
         guides: Its guides: files of the name `.guide.yaml`.
         tests: Its test files.
         records: Whether this run writes recordings.
-        own_folders: Directories of the person that may lie inside the root, such as the home.
+        own_folders: Directories of the user that may lie inside the root, such as the home.
     """
 
     root: Path

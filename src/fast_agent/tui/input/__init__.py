@@ -1,1 +1,1 @@
-"""What a person types: keys, the line they are edited in, and what it completes and attaches."""
+"""What a user types: keys, the line they are edited in, and what it completes and attaches."""
