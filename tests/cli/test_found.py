@@ -95,6 +95,24 @@ def test_cards_that_a_test_file_names_outside_of_the_root(run: Run, project: Pat
     assert (run("test").code, acted.exists()) == (3, False)
 
 
+@pytest.mark.spec("TR-E.test")
+@pytest.mark.parametrize("field", ["data", "recording"])
+def test_a_link_of_a_test_file_leads_to_nothing_of_yours(
+    run: Run, project: Path, field: str
+) -> None:
+    (outside := project.parent / "yours.jsonl").write_text('{"word": "PRIVATE"}\n')
+    (project / "rows.jsonl").symlink_to(outside)
+    (project / "ann.md").write_text(f"---\nname: ann\n{PLAIN}\n---\nHi.\n")
+    case = {"name": "one", "message": "say {{word}}", field: "rows.jsonl"}
+    if field == "data":
+        case |= {"live": True}
+    (project / "one.test.yaml").write_text(json.dumps({"cards": ["ann.md"], "cases": [case]}))
+    ran = run("test")
+    assert ran.code == 3, ran
+    assert f"read     {outside} " in ran.out
+    assert "PRIVATE" not in ran.out + ran.err
+
+
 @pytest.mark.spec("TR-E.test", "TR-Q3.error")
 def test_the_hint_about_cards_of_a_test_file_helps(run: Run, project: Path) -> None:
     acted = _tested(project, "cards")

@@ -106,7 +106,10 @@ def check_depth(text: str, limit: int) -> None:
             elif isinstance(event, MappingEndEvent | SequenceEndEvent):
                 depth -= 1
     except YAMLError as error:
-        raise _parser_error(error) from None
+        problem = _parser_error(error)
+        if "maximum nesting depth" in problem.message:  # PyYAML 6.0.4 has a limit of its own
+            problem = ParserError(f"nested deeper than {limit} levels", problem.index)
+        raise problem from None
 
 
 def _parser_error(error: YAMLError) -> ParserError:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from temporalio.service import RPCError, RPCStatusCode
 from tests.engine.batch_world import ModelServer, Reply, call_reply, text_reply
 from tests.engine.temporal.temporal_world import TemporalWorld, eventually, temporal_world
 from tests.telemetry.collector import receiver, spans_of
@@ -17,9 +18,11 @@ from tests.temporal_server import TemporalServer
 
 from fast_agent.cli.running.temporal import PinnedProgram
 from fast_agent.engine.edition import EditionChoices
+from fast_agent.engine.temporal import conversation
+from fast_agent.engine.temporal import runs as temporal_runs
 from fast_agent.engine.temporal.conversation import TemporalCarrier
 from fast_agent.engine.temporal.workflow import READ_AT_ONCE, _read
-from fast_agent.errors import ModelError
+from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.json_message import message_to_wire
 from fast_agent.messages.message import Message
 from fast_agent.steps.parts import Parts, StepRedactor
@@ -30,8 +33,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+    from temporalio.client import WorkflowHandle
+
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.live_agent import TurnCarrier
+    from fast_agent.engine.temporal.conversation import PinCards
+    from fast_agent.engine.temporal.runs import TemporalRuns
     from fast_agent.engine.temporal.workflow import WorkflowSteps
     from fast_agent.tools.human import Human, HumanRequest
 
@@ -195,6 +202,32 @@ async def test_a_long_conversation_is_read_with_pauses(
             ]
             assert sum(one.total_seconds() < 1 for one in pauses) == 2
             await world.replay(history)
+
+
+@pytest.mark.parametrize("seconds", [60.0, 0.0])
+async def test_a_workflow_whose_tasks_failed_is_asked_again_for_a_while(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """The server refuses turns after three failed tasks in a row, and goes on trying these."""
+    monkeypatch.setattr(temporal_runs, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(conversation, "_READY_SECONDS", seconds)
+    refused = [
+        RPCError("Workflow Task in failed state", RPCStatusCode.FAILED_PRECONDITION, b"")
+        for _ in range(3)
+    ]
+
+    async def execute_update(*_: object, **__: object) -> dict[str, str]:
+        if refused:
+            raise refused.pop()
+        return {"is": "done"}
+
+    carried = cast("WorkflowHandle[Any, Any]", SimpleNamespace(execute_update=execute_update))
+    carrier = TemporalCarrier(cast("TemporalRuns", None), cast("PinCards", None))
+    if seconds:
+        assert await carrier._update(carried, "key", {}) == {"is": "done"}
+        return
+    with pytest.raises(RunError, match="rejects the request: Workflow Task in failed state"):
+        await carrier._update(carried, "key", {})
 
 
 async def test_what_many_agents_remember_is_read_with_pauses_too(

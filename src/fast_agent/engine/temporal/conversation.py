@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from logging import getLogger
 from secrets import token_hex
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 from weakref import WeakKeyDictionary, finalize
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Human
 
 log = getLogger(__name__)
+
+_READY_SECONDS: Final = 60.0
+"""How long a turn waits for a workflow whose last task failed."""
 
 QUESTION_SECONDS: Final = 0.5
 """How often a client looks whether a turn asks its user."""
@@ -256,6 +260,7 @@ class TemporalCarrier:
         self, carried: WorkflowHandle[Any, Any], key: str, given: dict[str, Any]
     ) -> dict[str, Any]:
         run: Any = carried
+        end = monotonic() + _READY_SECONDS
         while True:
             try:
                 # The id makes it one turn, however often it is asked for.
@@ -277,7 +282,9 @@ class TemporalCarrier:
             except RPCError as error:
                 if error.status == RPCStatusCode.NOT_FOUND:
                     raise _LostError from error
-                await wait_or_raise(error)
+                # A worker that computed for too long failed a task, which the server tries again.
+                is_unready = error.status == RPCStatusCode.FAILED_PRECONDITION
+                await wait_or_raise(error, passes=is_unready and monotonic() < end)
 
     async def _ask_user(self, run: WorkflowHandle[Any, Any], human: Human) -> None:
         """Ask the user what the turns of a conversation ask, one question after the other."""

@@ -332,12 +332,16 @@ class TemporalRuns:
         return RunError(f"run `{run_id}` failed: {cause}")
 
 
-async def wait_or_raise(error: RPCError) -> None:
+async def wait_or_raise(error: RPCError, *, passes: bool = False) -> None:
     """Wait where the server may answer later.
+
+    Args:
+        error: What the server says.
+        passes: Whether it may answer later in any case.
 
     Raises:
         RunError: It never will.
     """
-    if error.status not in _PASSING:
+    if not passes and error.status not in _PASSING:
         raise RunError(f"Temporal rejects the request: {error.message}") from error
     await asyncio.sleep(RETRY_SECONDS)

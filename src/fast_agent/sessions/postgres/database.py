@@ -134,13 +134,14 @@ class Line(Connection[Any]):
 
     patience: float = _ANSWER_SECONDS
 
-    def wait(self, gen: Waits, interval: float = 0.1, timeout: float | None = None) -> Any:
+    # Versions of psycopg differ in what comes after the generator.
+    def wait(self, gen: Waits, *arguments: Any, **named: Any) -> Any:
         """Run an operation until it is done.
 
         Raises:
             psycopg.OperationalError: The database stayed silent.
         """
-        return super().wait(self._heard(gen), interval, timeout)
+        return super().wait(self._heard(gen), *arguments, **named)
 
     def _heard(self, gen: Waits) -> Waits:
         try:
