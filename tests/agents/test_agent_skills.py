@@ -113,6 +113,18 @@ async def test_skills_of_the_usual_directories_are_in_the_prompt_and_can_be_load
         assert "no skill `plam`" in await call(runtime, "load_skill", '{"name": "plam"}')
 
 
+async def test_a_skill_with_line_ends_of_windows_is_loaded_without_its_frontmatter(
+    run: Callable[..., Runtime], tmp_path: Path
+) -> None:
+    folder = write_skill(tmp_path / ".agents" / "skills", "plan", "Plan work.", "Read `a.md`.")
+    head = folder / "SKILL.md"
+    head.write_bytes(b"\xef\xbb\xbf" + head.read_bytes().replace(b"\n", b"\r\n"))
+    async with run() as runtime:
+        loaded = await call(runtime, "load_skill", '{"name": "plan"}')
+    assert "description" not in loaded
+    assert loaded.endswith("\nRead `a.md`.\n</skill_content>")
+
+
 async def test_without_skills_there_is_neither_block_nor_tool(
     run: Callable[..., Runtime], tmp_path: Path
 ) -> None:

@@ -305,7 +305,7 @@ def body_of(text: str) -> str:
     from fast_agent.text.source import Source
 
     try:
-        found = split_frontmatter(Source("SKILL.md", text))
+        found = split_frontmatter(Source.of("SKILL.md", text))
     except FrontmatterError:
         return text
     return text if found is None else found.body
