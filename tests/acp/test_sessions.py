@@ -189,7 +189,7 @@ async def test_each_session_has_a_directory_of_its_own(tmp_path: Path) -> None:
         for session in (here, away):
             await there.prompt(session, '***CALL_TOOL execute {"command": "pwd"}')
         updates = there.editor.of("tool_call_update")
-        done = [one for one in updates if one["status"] == "completed"]
+        done = [one for one in updates if one.get("status") == "completed"]
         reported = [one["content"][0]["content"]["text"] for one in done]
         assert [text.splitlines()[0] for text in reported] == [str(there.cwd), str(elsewhere)]
 

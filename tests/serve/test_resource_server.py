@@ -107,6 +107,7 @@ async def test_a_stream_that_ended_makes_room_for_another(
             async with client.listen(resources_list_changed=True):
                 assert server._listening == 1
             await until(lambda: server._listening == 0)
+    assert not server._streams
 
 
 async def test_streams_end_when_the_server_does(service: ResourceService) -> None:
