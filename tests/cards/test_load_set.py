@@ -215,8 +215,9 @@ def test_names_are_unique_and_both_places_are_shown(tmp_path: Path) -> None:
     assert problem.message == f"the name `same` is taken by {tmp_path / 'a.yaml'}:1:7"
     (first,) = problem.related
     assert (first.path, first.span) == (str(tmp_path / "a.yaml"), Span.at(1, 7, 4))
-    with pytest.raises(ValueError, match="same"):
-        LoadSet.of(cards)
+    (other,) = load(tmp_path, {"c.yaml": agent("other")})
+    with pytest.raises(ValueError, match="two cards are called 'same'"):
+        LoadSet.of((other, *cards))
 
 
 def test_names_from_file_names_clash_too(tmp_path: Path) -> None:

@@ -272,10 +272,10 @@ def test_a_list_opens_only_sessions_that_changed(
 @pytest.mark.spec("SESSION-1")
 def test_only_the_owner_may_read_sessions(tmp_path: Path) -> None:
     store = store_in(tmp_path)
-    with store.create() as session:
+    with store.create(alias="ab12") as session:
         write(session, plain_turn("a", "secret", "kept"))
         made = [tmp_path / "sessions", *(tmp_path / "sessions").iterdir()]
-        assert len(made) == 5
+        assert len(made) == 6
         assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in made)
 
 
