@@ -18,7 +18,6 @@ from tests.temporal_server import TemporalServer
 
 from fast_agent.cli.running.temporal import PinnedProgram
 from fast_agent.engine.edition import EditionChoices
-from fast_agent.engine.temporal import conversation
 from fast_agent.engine.temporal import runs as temporal_runs
 from fast_agent.engine.temporal.conversation import TemporalCarrier
 from fast_agent.engine.temporal.workflow import READ_AT_ONCE, _read
@@ -210,7 +209,7 @@ async def test_a_workflow_whose_tasks_failed_is_asked_again_for_a_while(
 ) -> None:
     """The server refuses turns after three failed tasks in a row, and goes on trying these."""
     monkeypatch.setattr(temporal_runs, "RETRY_SECONDS", 0.0)
-    monkeypatch.setattr(conversation, "_READY_SECONDS", seconds)
+    monkeypatch.setattr(temporal_runs, "READY_SECONDS", seconds)
     refused = [
         RPCError("Workflow Task in failed state", RPCStatusCode.FAILED_PRECONDITION, b"")
         for _ in range(3)

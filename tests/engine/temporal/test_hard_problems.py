@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from temporalio.client import Client
+from temporalio.service import RetryConfig
 from tests.engine.batch_world import ModelServer, Reply, call_reply, text_reply
 from tests.engine.temporal.temporal_world import eventually, temporal_world
+from tests.temporal_server import TemporalServer
 
 from fast_agent.cli.running.temporal import pin_cards
 from fast_agent.engine.edition import EditionChoices
@@ -21,10 +25,18 @@ if TYPE_CHECKING:
 
     from temporalio.client import WorkflowHandle, WorkflowHistory
     from tests.engine.temporal.temporal_world import TemporalWorld
-    from tests.temporal_server import TemporalServer
 
 pytestmark = pytest.mark.anyio
 
+_PAYING_TOOL = '''\
+from fast_agent import tool
+
+
+@tool(repeatable=False)
+def pay() -> str:
+    """Pay."""
+    return "paid"
+'''
 AGENT = "type: agent\nmodel: generic.m\ninstruction: You answer.\n"
 
 
@@ -240,6 +252,35 @@ async def test_a_call_that_needs_permission_asks_the_user_of_the_run(
         assert "pay" in str(question["message"])
         await world.runs.answer(run.id, key, "decline")
         assert "paid" not in (await world.runs.result(run)).message.text
+
+
+@pytest.mark.spec("TEMPORAL-13")
+async def test_more_questions_than_a_server_takes_at_once_wait_for_the_answers_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # By itself, the SDK requests an update ten times; a user takes longer.
+    few = partial(Client.connect, retry_config=RetryConfig(max_retries=1))
+    monkeypatch.setattr(Client, "connect", few)
+    values = {"history.maxInFlightUpdates": 1}
+    with TemporalServer(in_memory=True, values=values) as server:
+        async with temporal_world(tmp_path, server) as world, world.worker():
+            (tmp_path / "tools.py").write_text(_PAYING_TOOL)
+            child = (
+                "type: agent\nmodel: passthrough\ninstruction: x\n"
+                "function_tools: [tools.py:pay]\nconfirm: [pay]\n"
+            )
+            world.write(both="type: parallel\nfan_out: [ann, bob]\n", ann=child, bob=child)
+            run = await world.start("both", "***CALL_TOOL pay {}")
+            ((first, _),) = (await eventually(partial(world.runs.questions, run.id))).items()
+            await asyncio.sleep(4)
+            await world.runs.answer(run.id, first, "accept", {"call": "yes"})
+
+            async def others() -> set[str]:
+                return set(await world.runs.questions(run.id)) - {first}
+
+            (second,) = await eventually(others)
+            await world.runs.answer(run.id, second, "accept", {"call": "yes"})
+            assert (await world.runs.result(run)).message.text.count("paid") == 2
 
 
 @pytest.mark.spec("TEMPORAL-11")

@@ -7,20 +7,15 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, field
 from logging import getLogger
 from secrets import token_hex
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 from weakref import WeakKeyDictionary, finalize
 
-from temporalio.client import (
-    WorkflowQueryFailedError,
-    WorkflowUpdateFailedError,
-    WorkflowUpdateRPCTimeoutOrCancelledError,
-)
+from temporalio.client import WorkflowQueryFailedError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 
 from fast_agent.engine.temporal.progress import SHOW_SECONDS, TurnView
-from fast_agent.engine.temporal.runs import RunCancelledError, traced, wait_or_raise
+from fast_agent.engine.temporal.runs import RunCancelledError, traced, update
 from fast_agent.engine.temporal.workflow import OUT_OF_STEP, TURN_CANCELLED, fast_agent_error
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_from_json
@@ -41,9 +36,6 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Human
 
 log = getLogger(__name__)
-
-_READY_SECONDS: Final = 60.0
-"""How long a turn waits for a workflow whose last task failed."""
 
 QUESTION_SECONDS: Final = 0.5
 """How often a client looks whether a turn asks its user."""
@@ -257,34 +249,21 @@ class TemporalCarrier:
                 return
 
     async def _update(
-        self, carried: WorkflowHandle[Any, Any], key: str, given: dict[str, Any]
+        self, run: WorkflowHandle[Any, Any], key: str, given: dict[str, Any]
     ) -> dict[str, Any]:
-        run: Any = carried
-        end = monotonic() + _READY_SECONDS
-        while True:
-            try:
-                # The id makes it one turn, however often it is asked for.
-                found = await run.execute_update("turn", args=[key, given], id=key)
-                return cast("dict[str, Any]", found)
-            except WorkflowUpdateFailedError as error:
-                cause = error.cause
-                if not isinstance(cause, ApplicationError):
-                    raise RunCancelledError(f"run `{run.id}` ended during the turn") from error
-                if cause.type == OUT_OF_STEP:
-                    raise _LostError from error
-                if cause.type == TURN_CANCELLED:
-                    raise RunCancelledError(f"the turn was cancelled in run `{run.id}`") from error
-                raise fast_agent_error(cause, self._runs.redactor) from error
-            except WorkflowUpdateRPCTimeoutOrCancelledError as error:
-                if isinstance(error.__cause__, asyncio.CancelledError):
-                    raise error.__cause__ from None
-                await asyncio.sleep(QUESTION_SECONDS)
-            except RPCError as error:
-                if error.status == RPCStatusCode.NOT_FOUND:
-                    raise _LostError from error
-                # A worker that computed for too long failed a task, which the server tries again.
-                is_unready = error.status == RPCStatusCode.FAILED_PRECONDITION
-                await wait_or_raise(error, passes=is_unready and monotonic() < end)
+        try:
+            return cast("dict[str, Any]", await update(run, "turn", [key, given], key))
+        except WorkflowUpdateFailedError as error:
+            cause = error.cause
+            if not isinstance(cause, ApplicationError):
+                raise RunCancelledError(f"run `{run.id}` ended during the turn") from error
+            if cause.type == OUT_OF_STEP:
+                raise _LostError from error
+            if cause.type == TURN_CANCELLED:
+                raise RunCancelledError(f"the turn was cancelled in run `{run.id}`") from error
+            raise fast_agent_error(cause, self._runs.redactor) from error
+        except RPCError as error:
+            raise _LostError from error
 
     async def _ask_user(self, run: WorkflowHandle[Any, Any], human: Human) -> None:
         """Ask the user what the turns of a conversation ask, one question after the other."""

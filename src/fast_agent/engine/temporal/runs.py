@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
-from temporalio.client import WorkflowFailureError
+from temporalio.client import WorkflowFailureError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
 from temporalio.exceptions import CancelledError as TemporalCancelledError
@@ -26,7 +27,7 @@ from fast_agent.steps.parts import StepRedactor
 from fast_agent.telemetry import current_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from temporalio.client import Client, WorkflowHandle
@@ -43,6 +44,9 @@ HEARTBEAT_SECONDS: Final = 10.0
 
 RETRY_SECONDS: Final = 1.0
 """How often a client tries again whose server does not answer."""
+
+READY_SECONDS: Final = 60.0
+"""How long an update waits for a workflow whose last task failed."""
 
 _SHOWN_CHARACTERS: Final = 80
 """How much of a message lists of runs show."""
@@ -330,6 +334,36 @@ class TemporalRuns:
         if isinstance(cause, TemporalCancelledError):
             return RunCancelledError(f"run `{run_id}` was cancelled")
         return RunError(f"run `{run_id}` failed: {cause}")
+
+
+async def update(run: Any, name: str, args: Sequence[object], update_id: str) -> Any:
+    """Update a workflow, also while the server is down or has as many open updates as it takes.
+
+    Args:
+        run: The workflow.
+        name: The update.
+        args: What it is given.
+        update_id: Makes it one update, however often it is requested.
+
+    Raises:
+        WorkflowUpdateFailedError: The workflow refused it, or has ended.
+        RPCError: There is no such workflow, or it had ended before.
+        RunError: The server rejects it.
+    """
+    end = monotonic() + READY_SECONDS
+    while True:
+        try:
+            return await run.execute_update(name, args=args, id=update_id)
+        except WorkflowUpdateRPCTimeoutOrCancelledError as error:
+            if isinstance(error.__cause__, asyncio.CancelledError):
+                raise error.__cause__ from None
+            await asyncio.sleep(RETRY_SECONDS)
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND:
+                raise
+            # A worker that computed for too long failed a task, which the server tries again.
+            is_unready = error.status == RPCStatusCode.FAILED_PRECONDITION
+            await wait_or_raise(error, passes=is_unready and monotonic() < end)
 
 
 async def wait_or_raise(error: RPCError, *, passes: bool = False) -> None:

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
+from hashlib import sha256
 from logging import getLogger
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, cast
 
@@ -38,6 +39,7 @@ from fast_agent.engine.execute import (
 )
 from fast_agent.engine.part_store import missing_part
 from fast_agent.engine.temporal.progress import SHOW_SECONDS, StepProgress
+from fast_agent.engine.temporal.runs import update
 from fast_agent.engine.temporal.workflow import (
     LOOP_VERSION,
     AgentRun,
@@ -254,10 +256,11 @@ class StepHuman:
         run = _run_of(info)
         key = f"{_asked_by(info)}{request.message}"
         is_first = _acts_once.get() and is_asked_first()
+        digest = sha256(key.encode()).hexdigest()
         args = [key, question_to_json(request), is_first]
-        given = await run.execute_update("question", args=args)
+        given = await update(run, "question", args, digest)
         if is_first:
-            await run.execute_update("act", key)
+            await update(run, "act", [key], f"{digest}-{info.attempt}")
         return HumanAnswer(action=given["action"], content=given["content"])
 
 
