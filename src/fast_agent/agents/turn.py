@@ -42,7 +42,7 @@ from fast_agent.errors import (
 from fast_agent.messages.history import error_result
 from fast_agent.messages.json_message import message_from_wire
 from fast_agent.messages.message import Message
-from fast_agent.models.model import ContextUse, ModelRequest, TextDelta, compacts
+from fast_agent.models.model import ContextUse, ModelRequest, TextDelta, compacts, size_of_text
 from fast_agent.models.step_model import usage_to_json
 from fast_agent.steps.steps import Codec, Step, deadline, here
 from fast_agent.tools.result import SKILL_MODEL
@@ -248,17 +248,15 @@ class Turn:
 
     def _warn_of_full_start(self, system: str, tools: ToolTable) -> None:
         """Warn where the system prompt and the tools leave little room for a conversation."""
-        if not tools.specs and len(system) < _SHORT_START:
-            return
-        from fast_agent.agents.history.compaction import share_of_start, size_of_text, size_of_tools
-
-        taken = size_of_text(system) + size_of_tools(tools.specs)
+        taken = size_of_text(system) + tools.size
         if taken < _SHORT_START // TOKEN_CHARACTERS:
             return
         # A skill may have named another model, of which nothing is known before it answers.
         is_own = self._model is self._setup.model
         window = self._setup.known_window() if is_own else None
         if window is not None and taken > FULL_START_SHARE * window:
+            from fast_agent.agents.history.compaction import share_of_start
+
             parts = share_of_start(system, tools.specs)
             name = self._model.name
             self._warn(_START_IS_FULL.format(model=name, window=window, parts=parts))
@@ -345,7 +343,7 @@ class Turn:
         """Return the error of a conversation that cannot be shortened, with what fills it."""
         from fast_agent.agents.history import compaction as sizes
 
-        start = sizes.size_of_text(system) + sizes.size_of_tools(tools.specs)
+        start = size_of_text(system) + tools.size
         if start <= sizes.size_of_view(self._life.draft.view):
             return error
         parts = sizes.share_of_start(system, tools.specs)
@@ -412,8 +410,9 @@ class Turn:
             None if output is None else output.schema,
             notify=self._warn,
         )
-        self._life.journal.asks(self._model.name)
-        self._life.notify(ModelRequested, self._model.name, self._requests)
+        name = self._model.name
+        self._life.journal.asks(name)
+        self._life.notify(ModelRequested, name, self._requests)
         if setup.params.timeout_seconds is None:
             return await self._model.request(request, self._sink())
         return await self._ask_in_time(request, setup.params.timeout_seconds)
@@ -447,7 +446,8 @@ class Turn:
         await self._hooked("after_tool_call", results, draft.history)
         self._running = None
         for result in results.tool_results:
-            self._follow_skill(result, calls, tools)
+            if result.extra:
+                self._follow_skill(result, calls, tools)
         await self._add(results)
 
     def _follow_skill(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from fast_agent.agents.history.compaction import size_of_tools
 from fast_agent.commands.command import (
     Ask,
     Command,
@@ -19,6 +18,7 @@ from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.text.suggestion import closest, did_you_mean
 from fast_agent.tools.permission import AskedTool
+from fast_agent.tools.toolbox import size_of_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

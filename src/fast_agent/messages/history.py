@@ -493,7 +493,7 @@ class ResultLimits:
     @property
     def least(self) -> int:
         """The smallest of the limits."""
-        return min((self.most, *self.by_tool.values()))
+        return min(self.most, *self.by_tool.values()) if self.by_tool else self.most
 
     def of(self, tool: str) -> int:
         """Return the limit of one tool."""
@@ -531,8 +531,10 @@ def size_of(result: ToolResult) -> int:
     this takes the same time for texts of any length.
     """
     size = 0
-    for text in _texts(result):
-        size += len(text) if text.isascii() else 4 * len(text)
+    for block in result.content:
+        text = _text_of(block)
+        if text is not None:
+            size += len(text) if text.isascii() else 4 * len(text)
     return size
 
 

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
+from fast_agent.config.settings import TOKEN_CHARACTERS
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -90,6 +91,11 @@ class ContextUse:
 
 ONE_REQUEST = Usage(requests=1)
 """A request whose tokens were not counted."""
+
+
+def size_of_text(text: str) -> int:
+    """Return roughly how many tokens a string takes."""
+    return (len(text) + TOKEN_CHARACTERS - 1) // TOKEN_CHARACTERS
 
 
 @frozen

@@ -5,6 +5,7 @@ The filters a card sets for a server hold when a tool is used as much as when it
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -12,6 +13,7 @@ from operator import is_not
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.messages.message import TextContent, ToolResult
+from fast_agent.models.model import size_of_text
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.tool import PreviewedTool, RuntimeTool, Tool
 
@@ -35,7 +37,7 @@ def _ignore(_kept: Tool, _lost: Tool) -> None:
 class ToolTable(Mapping[str, "Tool"]):
     """Tools by name, in order; it does not change. The first tool of a name keeps it."""
 
-    __slots__ = ("_tools", "specs")
+    __slots__ = ("_size", "_tools", "specs")
 
     specs: tuple[ToolSpec, ...]
     """How the model sees them, in order."""
@@ -47,6 +49,14 @@ class ToolTable(Mapping[str, "Tool"]):
             if kept is not tool:
                 on_duplicate(kept, tool)
         self.specs = tuple(tool.spec for tool in self._tools.values())
+        self._size: int | None = None
+
+    @property
+    def size(self) -> int:
+        """About how many tokens the descriptions of the tools take."""
+        if self._size is None:
+            self._size = size_of_tools(self.specs)
+        return self._size
 
     def __getitem__(self, name: str) -> Tool:
         return self._tools[name]
@@ -70,6 +80,14 @@ class ToolTable(Mapping[str, "Tool"]):
             rest = "there are no tools"
         text = f"unknown tool `{call.name}`; {rest}"
         return ToolResult(call.id, (TextContent(text),), is_error=True)
+
+
+def size_of_tools(specs: Iterable[ToolSpec]) -> int:
+    """Return about how many tokens the descriptions of tools take."""
+    return sum(
+        size_of_text(f"{one.name}{one.description}{json.dumps(one.input_schema, default=dict)}")
+        for one in specs
+    )
 
 
 class Toolbox:

@@ -24,7 +24,8 @@ from fast_agent.config.settings import TOKEN_CHARACTERS
 from fast_agent.errors import ContextError, ModelError
 from fast_agent.messages.history import RESULTS, size_of
 from fast_agent.messages.message import Message
-from fast_agent.models.model import ModelRequest
+from fast_agent.models.model import ModelRequest, size_of_text
+from fast_agent.tools.toolbox import size_of_tools
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -232,19 +233,6 @@ def _short(text: str) -> str:
 
 _LARGEST: Final = 5
 _SKILLS: Final = re.compile(r"<available_skills>.*?</available_skills>", re.DOTALL)
-
-
-def size_of_text(text: str) -> int:
-    """Return roughly how many tokens a string takes."""
-    return (len(text) + TOKEN_CHARACTERS - 1) // TOKEN_CHARACTERS
-
-
-def size_of_tools(specs: Iterable[ToolSpec]) -> int:
-    """Return about how many tokens the descriptions of tools take."""
-    return sum(
-        size_of_text(f"{one.name}{one.description}{json.dumps(one.input_schema, default=dict)}")
-        for one in specs
-    )
 
 
 def size_of_results(message: Message) -> int:

@@ -142,7 +142,9 @@ class Transcript:
     def append(self, message: Message) -> None:
         """Add `message`."""
         history = self.history.append(message)
-        shown = self._shown(message, self.last) if message.tool_results else message
+        limits, shown = self.limits, message
+        if limits is not None and message.tool_results and history.longest_result > limits.least:
+            shown = self._shown(message, self.last)
         if self.view is self.history and shown is message and _fits(self.last, message):
             self.view = history
         else:
