@@ -118,11 +118,14 @@ def figures(setup: Setup) -> Iterator[Figure]:
 def compare(
     setup: Setup, sides: Mapping[str, Side], measure: Measure, pairs: int
 ) -> Iterator[Pairs]:
-    """Measure both sides in turn; the values of the first pair are thrown away."""
+    """Measure both sides in turn; the values of the first pair are thrown away.
+
+    A figure that is 0 on a side, such as a count of what must not happen, has no ratio.
+    """
     runs = {name: partial(measure, setup, side) for name, side in sides.items()}
     values = interleave(runs, rounds=pairs)
     for name in values["now"][0]:
-        if all(name in one for both in values.values() for one in both):
+        if all(one.get(name) for both in values.values() for one in both):
             now, before = (tuple(one[name] for one in values[side]) for side in ("now", "before"))
             yield Pairs(name, now, before, higher=name.endswith("/s"))
 

@@ -27,9 +27,11 @@ def test_both_sides_are_measured_in_turn_and_the_first_pair_is_thrown_away(tmp_p
 
     def measure(_: Setup, side: Side) -> dict[str, float]:
         order.append(side.root.name)
-        return {"reads/s": float(len(order)), **({"gone": 1.0} if len(order) % 2 else {})}
+        gone = {"gone": 1.0} if len(order) % 2 else {}
+        return {"reads/s": float(len(order)), "errors": 0.0, **gone}
 
     sides = {name: Side(Path(name), Path()) for name in ("before", "now")}
+    # What one side does not measure is left out, and so is what is 0: it has no ratio.
     (pairs,) = compare(Setup(tmp_path), sides, measure, 2)
     assert order == ["before", "now"] * 3
     assert (pairs.before, pairs.now, pairs.higher) == ((3.0, 5.0), (4.0, 6.0), True)
