@@ -44,6 +44,18 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 MAX_EVENTS = 120
+_WAITING_TOOL = '''\
+import asyncio
+
+from fast_agent import tool
+
+
+@tool(repeatable=False)
+async def wait(seconds: int) -> str:
+    """Wait."""
+    await asyncio.sleep(seconds)
+    return "waited"
+'''
 AGENT = "type: agent\nmodel: generic.m\ninstruction: You answer.\ndefault: true\n"
 
 
@@ -201,6 +213,42 @@ async def test_a_long_conversation_is_read_with_pauses(
             ]
             assert sum(one.total_seconds() < 1 for one in pauses) == 2
             await world.replay(history)
+
+
+@pytest.mark.parametrize(
+    ("calls", "problem", "hint"),
+    [(60, "exceeds limit", "divide the task"), (1, "terminated by user", None)],
+)
+async def test_a_turn_whose_workflow_is_terminated_fails_with_the_reason(
+    tmp_path: Path, calls: int, problem: str, hint: str | None
+) -> None:
+    values = {"limit.historyCount.error": 100, "limit.historyCount.warn": 50}
+    with TemporalServer(in_memory=True, values=values) as server:
+        async with temporal_world(tmp_path, server) as world, world.worker():
+            (tmp_path / "tools.py").write_text(_WAITING_TOOL)
+            world.write(
+                one="type: agent\nmodel: passthrough\ninstruction: x\ndefault: true\n"
+                "function_tools: [tools.py:wait]\n"
+            )
+
+            async def waiting() -> list[Any]:
+                found = world.client.list_workflows(world.query)
+                runs: list[Any] = [world.client.get_workflow_handle(one.id) async for one in found]
+                return [one for one in runs if "wait" in str(await one.query("progress"))]
+
+            async def terminate() -> None:
+                (run,) = await eventually(waiting)
+                await run.terminate()
+
+            call = f'***CALL_TOOL wait {{"seconds": {0 if hint else 60}}}'
+            async with talking(world, heartbeat_seconds=2) as app, asyncio.TaskGroup() as group:
+                if hint is None:
+                    group.create_task(terminate())
+                with pytest.raises(RunError, match=f"was terminated: .*{problem}") as caught:
+                    await app.one("\n".join([call] * calls))
+                assert (hint or "") in (caught.value.hint or "")
+            # It is not tried again: what it did would be repeated.
+            assert len(await conversations(world)) == 1
 
 
 @pytest.mark.parametrize("seconds", [60.0, 0.0])

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 log = getLogger(__name__)
 
+_ENDED: Final = "AcceptedUpdateCompletedWorkflow"
+"""What the server calls the error of a turn whose workflow ended."""
+
 QUESTION_SECONDS: Final = 0.5
 """How often a client looks whether a turn asks its user."""
 
@@ -256,6 +259,9 @@ class TemporalCarrier:
         except WorkflowUpdateFailedError as error:
             cause = error.cause
             if not isinstance(cause, ApplicationError):
+                raise RunCancelledError(f"run `{run.id}` ended during the turn") from error
+            if cause.type == _ENDED:
+                await self._runs.result(run)  # raises why
                 raise RunCancelledError(f"run `{run.id}` ended during the turn") from error
             if cause.type == OUT_OF_STEP:
                 raise _LostError from error

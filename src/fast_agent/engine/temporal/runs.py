@@ -13,7 +13,11 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import WorkflowFailureError, WorkflowUpdateRPCTimeoutOrCancelledError
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.exceptions import (
+    ApplicationError,
+    TerminatedError,
+    WorkflowAlreadyStartedError,
+)
 from temporalio.exceptions import CancelledError as TemporalCancelledError
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -48,6 +52,10 @@ RETRY_SECONDS: Final = 1.0
 READY_SECONDS: Final = 60.0
 """How long an update waits for a workflow whose last task failed."""
 
+_TOO_LONG: Final = (
+    "by default, a server holds about 8,000 steps of a turn: divide the task, or raise the limits"
+    " of histories there"
+)
 _SHOWN_CHARACTERS: Final = 80
 """How much of a message lists of runs show."""
 
@@ -333,6 +341,9 @@ class TemporalRuns:
             return fast_agent_error(cause, self.redactor)
         if isinstance(cause, TemporalCancelledError):
             return RunCancelledError(f"run `{run_id}` was cancelled")
+        if isinstance(cause, TerminatedError):
+            hint = _TOO_LONG if "exceeds limit" in cause.message else None
+            return RunError(f"run `{run_id}` was terminated: {cause.message}", hint=hint)
         return RunError(f"run `{run_id}` failed: {cause}")
 
 
