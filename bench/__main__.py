@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import tempfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -96,8 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _measure(setup: Setup, families: Sequence[str], failures: list[str]) -> Iterator[Figure]:
     for family in families:
         _tell(f"measuring {family}")
+        own = replace(setup, work=setup.work / family)
+        own.work.mkdir()
         try:
-            yield from import_module(f"bench.{family}").figures(setup)
+            yield from import_module(f"bench.{family}").figures(own)
         except BenchError as error:
             failures.append(f"{family}: {error}")
 

@@ -19,6 +19,7 @@ from fast_agent import FastAgent
 from fast_agent.cli.running.structured import answer_facts
 from fast_agent.recording.cassette import Recorder, read_cassette
 from fast_agent.recording.replayer import Replayer
+from fast_agent.trust.gate import TrustOptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -62,7 +63,8 @@ class Example:
 
     def __init__(self, name: str) -> None:
         self._message = RUNS[name]
-        self._program = FastAgent(cwd=EXAMPLES / name, environ=os.environ)
+        trust = TrustOptions(everything=True)
+        self._program = FastAgent(cwd=EXAMPLES / name, environ=os.environ, trust=trust)
         self._program.load_agents(".")
 
     async def run(self, steps: Steps) -> tuple[bytes, bytes]:
