@@ -10,22 +10,27 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from temporalio.client import WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 from tests.engine.batch_world import ModelServer, Reply, call_reply, text_reply
 from tests.engine.temporal.temporal_world import TemporalWorld, eventually, temporal_world
+from tests.patience import until
 from tests.telemetry.collector import receiver, spans_of
 from tests.temporal_server import TemporalServer
 
 from fast_agent.cli.running.temporal import PinnedProgram
 from fast_agent.engine.edition import EditionChoices
+from fast_agent.engine.temporal import conversation
 from fast_agent.engine.temporal import runs as temporal_runs
+from fast_agent.engine.temporal.connection import TemporalOptions
 from fast_agent.engine.temporal.conversation import TemporalCarrier
+from fast_agent.engine.temporal.runs import TemporalRuns
 from fast_agent.engine.temporal.workflow import READ_AT_ONCE, _read
 from fast_agent.errors import ModelError, RunError
 from fast_agent.messages.json_message import message_to_wire
 from fast_agent.messages.message import Message
 from fast_agent.steps.parts import Parts, StepRedactor
-from fast_agent.tools.human import HumanAnswer
+from fast_agent.tools.human import HumanAnswer, HumanRequest, question_to_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
@@ -36,10 +41,10 @@ if TYPE_CHECKING:
 
     from fast_agent.agent_app import AgentApp
     from fast_agent.agents.live_agent import TurnCarrier
+    from fast_agent.engine.part_store import PartStore
     from fast_agent.engine.temporal.conversation import PinCards
-    from fast_agent.engine.temporal.runs import TemporalRuns
     from fast_agent.engine.temporal.workflow import WorkflowSteps
-    from fast_agent.tools.human import Human, HumanRequest
+    from fast_agent.tools.human import Human
 
 pytestmark = pytest.mark.anyio
 
@@ -224,7 +229,7 @@ async def test_a_turn_whose_workflow_is_terminated_fails_with_the_reason(
 ) -> None:
     values = {"limit.historyCount.error": 100, "limit.historyCount.warn": 50}
     with TemporalServer(in_memory=True, values=values) as server:
-        async with temporal_world(tmp_path, server) as world, world.worker():
+        async with temporal_world(tmp_path, server) as world, world.worker(max_cached_runs=0):
             (tmp_path / "tools.py").write_text(_WAITING_TOOL)
             world.write(
                 one="type: agent\nmodel: passthrough\ninstruction: x\ndefault: true\n"
@@ -249,6 +254,47 @@ async def test_a_turn_whose_workflow_is_terminated_fails_with_the_reason(
                 assert (hint or "") in (caught.value.hint or "")
             # It is not tried again: what it did would be repeated.
             assert len(await conversations(world)) == 1
+
+
+async def test_a_user_is_asked_though_a_look_for_questions_or_a_question_before_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(temporal_runs, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(conversation, "QUESTION_SECONDS", 0.0)
+    away = RPCError("away", RPCStatusCode.UNAVAILABLE, b"")
+    looks: list[Exception] = [WorkflowQueryFailedError("deadlocked"), away]
+    answers: list[Exception] = [away]
+    sent: list[tuple[str, str]] = []
+    asked = {
+        name: question_to_json(HumanRequest(message=name, agent_name="one"))
+        for name in ("bad", "good")
+    }
+
+    async def query(_: str) -> dict[str, Any]:
+        if looks:
+            raise looks.pop()
+        return asked
+
+    async def signal(_: str, *, args: list[Any]) -> None:
+        if answers:
+            raise answers.pop()
+        sent.append((args[0], args[1]))
+
+    class Window:
+        async def ask(self, request: HumanRequest) -> HumanAnswer:
+            if request.message == "bad":
+                raise ValueError("no window")
+            return HumanAnswer(action="accept", content={})
+
+    run = cast("Any", SimpleNamespace(id="run", query=query, signal=signal))
+    client: Any = SimpleNamespace(get_workflow_handle={"run": run}.__getitem__)
+    runs = TemporalRuns(client, TemporalOptions(address="there"), cast("PartStore", None))
+    carrier = TemporalCarrier(runs, cast("PinCards", None))
+    async with asyncio.TaskGroup() as group:
+        asking = group.create_task(carrier._ask_user(run, Window()))
+        await until(lambda: len(sent) == 2)
+        asking.cancel()
+    assert sent == [("bad", "cancel"), ("good", "accept")]
 
 
 @pytest.mark.parametrize("seconds", [60.0, 0.0])

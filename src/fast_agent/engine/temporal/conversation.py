@@ -19,7 +19,7 @@ from fast_agent.engine.temporal.runs import RunCancelledError, traced, update
 from fast_agent.engine.temporal.workflow import OUT_OF_STEP, TURN_CANCELLED, fast_agent_error
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_from_json
-from fast_agent.tools.human import question_from_json
+from fast_agent.tools.human import HumanAnswer, question_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -278,12 +278,16 @@ class TemporalCarrier:
             await asyncio.sleep(QUESTION_SECONDS)
             try:
                 asked = await self._runs.questions(run.id)
-            except RPCError:
-                continue  # no worker runs now, or the server is away
+            except (RPCError, WorkflowQueryFailedError):
+                continue  # no worker runs or answers in time now, or the server is away
             for key, question in asked.items():
                 if key in answered:
                     continue
-                answer = await human.ask(question_from_json(question))
+                try:
+                    answer = await human.ask(question_from_json(question))
+                except Exception:  # the boundary of a way to ask, which a program may bring
+                    log.exception("the user of run `%s` cannot be asked", run.id)
+                    answer = HumanAnswer(action="cancel")
                 await self._runs.answer(run.id, key, answer.action, answer.content)
                 answered.add(key)
 

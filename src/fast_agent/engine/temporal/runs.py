@@ -259,16 +259,24 @@ class TemporalRuns:
     async def answer(
         self, run_id: str, key: str, action: str, content: JsonObject | None = None
     ) -> None:
-        """Answer an open question of a run.
+        """Answer an open question of a run, also while the server is down.
 
         Args:
             run_id: The run.
             key: The question.
             action: `accept`, `decline` or `cancel`.
             content: The answer, where it is accepted.
+
+        Raises:
+            RunError: The run has ended.
         """
         run: Any = self.client.get_workflow_handle(run_id)
-        await run.signal("answer", args=[key, action, content])
+        while True:
+            try:
+                # The first answer counts, however often one is sent.
+                return await run.signal("answer", args=[key, action, content])
+            except RPCError as error:
+                await wait_or_raise(error)
 
     async def questions(self, run_id: str) -> dict[str, JsonObject]:
         """Return the open questions of a run, by their keys."""

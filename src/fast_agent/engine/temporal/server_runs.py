@@ -10,6 +10,7 @@ from temporalio.api.common.v1 import WorkflowExecution as ExecutionName
 from temporalio.api.enums.v1 import ResetReapplyExcludeType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import WorkflowExecutionStatus as Status
+from temporalio.client import WorkflowQueryFailedError
 from temporalio.service import RPCError
 
 from fast_agent.engine.engine import ENDED, RunEvent, RunFacts, StepFacts
@@ -137,7 +138,7 @@ class ServerRuns:
         if facts.state == "running":
             try:
                 waits = bool(await self._runs.questions(facts.id))
-            except RPCError:  # no worker runs that could say so
+            except (RPCError, WorkflowQueryFailedError):  # no worker runs that could say so
                 waits = False
             return replace(facts, state="waiting") if waits else facts
         handle: Any = self._client.get_workflow_handle(facts.id)

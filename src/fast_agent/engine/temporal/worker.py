@@ -18,6 +18,7 @@ from temporalio.api.workflowservice.v1 import (
     DescribeWorkerDeploymentRequest,
     SetWorkerDeploymentCurrentVersionRequest,
 )
+from temporalio.client import WorkflowQueryFailedError
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import (
@@ -39,7 +40,7 @@ from fast_agent.engine.execute import (
 )
 from fast_agent.engine.part_store import missing_part
 from fast_agent.engine.temporal.progress import SHOW_SECONDS, StepProgress
-from fast_agent.engine.temporal.runs import update
+from fast_agent.engine.temporal.runs import RETRY_SECONDS, update, wait_or_raise
 from fast_agent.engine.temporal.workflow import (
     LOOP_VERSION,
     AgentRun,
@@ -276,7 +277,15 @@ def _asked_by(info: activity.Info) -> str:
 
 async def _has_not_acted(info: activity.Info) -> bool:
     """Whether a former attempt got no further than its first question to the user."""
-    return any(one.startswith(_asked_by(info)) for one in await _run_of(info).query("may_act"))
+    while True:
+        try:
+            may_act = await _run_of(info).query("may_act")
+        except WorkflowQueryFailedError:  # a worker was too busy to answer in time
+            await asyncio.sleep(RETRY_SECONDS)
+        except RPCError as error:
+            await wait_or_raise(error)
+        else:
+            return any(one.startswith(_asked_by(info)) for one in may_act)
 
 
 class StepActivities:
@@ -337,10 +346,10 @@ class StepActivities:
         shown = StepProgress(step.agent, step.turn_id, step.name) if given.get("shows") else None
         acts_once = bool(given.get("acts_once"))
         _acts_once.set(acts_once)
-        if acts_once and info.attempt > 1 and not await _has_not_acted(info):
-            raise application_error(interrupted(title_of(step.kind, step.name, step.asked)))
         try:
             async with _beating(info, shown):
+                if acts_once and info.attempt > 1 and not await _has_not_acted(info):
+                    raise interrupted(title_of(step.kind, step.name, step.asked))
                 edition = await self._host.get(step.edition)
                 known = edition.executor.known(step)
                 parts = await self._parts(step, known)
