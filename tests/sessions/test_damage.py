@@ -39,7 +39,7 @@ from fast_agent.sessions.event import (
 from fast_agent.sessions.integrity import chained_sum, is_chained, is_whole, summed
 from fast_agent.sessions.sqlite.files import DIRECTORY
 from fast_agent.sessions.sqlite.schema import STEPS, version_of
-from fast_agent.sessions.state import INTERRUPTED
+from fast_agent.sessions.state import INTERRUPTED, SessionState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -288,6 +288,22 @@ def test_a_damaged_checksum_costs_no_words(place: Place) -> None:
     saved, lost = place.store.salvage(place.session_id)
     saved.close()
     assert lost.damage.events == (30,)
+
+
+def test_events_have_checksums_since_version_two(place: Place) -> None:
+    connection = sqlite3.connect(place.path)
+    connection.execute("UPDATE events SET data = 'x' WHERE seq = 3")
+    connection.execute("PRAGMA user_version = 2")
+    connection.commit()
+    connection.close()
+    (listed,) = place.store.list(check=True)
+    assert "event 3" in str(listed.problem)
+
+
+def test_the_result_of_a_turn_that_never_began_is_damage() -> None:
+    row = (1, "result", "gone", None, None, None, None, "json", "{}")
+    with pytest.raises(SessionError, match="event 1 is damaged: turn `gone` never began"):
+        SessionState([row])
 
 
 @pytest.mark.spec("SESSION-16", "SESSION-19")

@@ -127,6 +127,14 @@ def test_events_written_at_once_are_there_all_or_none(tmp_path: Path) -> None:
         assert list(texts(session.history("ann"))) == ["hi", "ho"]
 
 
+def test_a_session_that_may_not_be_written_says_what_to_check(tmp_path: Path) -> None:
+    with store_in(tmp_path).create() as session:
+        sqlite_log(session.journal)._connection.execute("PRAGMA query_only = ON")
+        with pytest.raises(SessionError, match="it may not be written") as caught:
+            session.journal.record(*plain_turn("a", "hi", "ho"))
+        assert caught.value.hint == "check the permissions of the file and its directory"
+
+
 def test_a_turn_that_left_nothing_is_in_no_history_and_no_transcript(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     with store.create() as session:

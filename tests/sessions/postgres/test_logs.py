@@ -96,6 +96,14 @@ def test_what_a_session_may_do_is_remembered_by_who_holds_it(
 
 
 @pytest.mark.spec("SESSION-22")
+def test_an_alias_finds_a_session_that_something_happened_in_lately(store: SessionStore) -> None:
+    with store.create(alias="ab12") as session:
+        pass
+    assert store.aliased("ab12", idle_seconds=60) == session.id
+    assert store.aliased("ab12", idle_seconds=0) is None
+    assert store.aliased("ab13", idle_seconds=60) is None
+
+
 def test_a_session_is_written_by_one_process_at_a_time(
     store: SessionStore, server: PostgresServer
 ) -> None:
