@@ -260,6 +260,10 @@ def test_filters_narrow_servers_the_card_uses(tmp_path: Path) -> None:
     assert problems[0].fix is not None
     assert problems[0].fix.replacement == "github"
     assert problems[1].fix is None
+    assert [one.hint for one in problems] == [
+        "did you mean `github`?",
+        "add `time` to `servers`, or remove it",
+    ]
     assert [one.fix for one in check_set(cards)] == [None, None]
 
 

@@ -422,6 +422,19 @@ async def test_request_params_go_from_caller_over_card_over_configuration(
             await runtime.default.generate("***CALL_TOOL add")
 
 
+async def test_money_bounds_only_models_whose_price_is_known(new_runtime: NewRuntime) -> None:
+    bounded = RequestParams(usage_limits=UsageLimits(max_cost=1.0))
+    config = agent(model="generic.m", request_params=bounded)
+    priced = StatedFacts(input_cost=1.0, output_cost=1.0)
+    for settings, problem in (
+        (Settings(), RunError),
+        (Settings(model_facts={"generic.m": priced}), ModelError),  # it is asked, and has no key
+    ):
+        async with new_runtime(config, settings=settings) as runtime:
+            with pytest.raises(problem):
+                await runtime.default.generate("hi")
+
+
 async def test_children_run_on_clones_of_their_cards(
     new_runtime: NewRuntime, tmp_path: Path
 ) -> None:
