@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fast_agent.agents import agent_skills
 from fast_agent.agents.agent_skills import directories_of
 from fast_agent.agents.live_agent import LlmAgent
 from fast_agent.agents.runtime_options import RuntimeOptions
@@ -57,12 +58,16 @@ class Person:
 @pytest.fixture(name="run")
 def _run(tmp_path: Path) -> Callable[..., Runtime]:
     def make(
-        *, settings: Settings | None = None, person: Person | None = None, **fields: Any
+        *,
+        settings: Settings | None = None,
+        person: Person | None = None,
+        workspace: Path = tmp_path,
+        **fields: Any,
     ) -> Runtime:
         config = AgentConfig(name="alice", instruction=INSTRUCTION, model="passthrough")
         config = replace(config, source=tmp_path / "alice.md", **fields)
         options = RuntimeOptions(
-            workspace=tmp_path, environ={"FAST_AGENT_HOME": str(tmp_path / "home")}, human=person
+            workspace=workspace, environ={"FAST_AGENT_HOME": str(tmp_path / "home")}, human=person
         )
         return Runtime(LoadSet.of([Card(config, "alice.md")]), settings or Settings(), options)
 
@@ -137,6 +142,28 @@ async def test_without_skills_there_is_neither_block_nor_tool(
         assert tools == ["load_skill", "read_skill_file"]
         (folder / "SKILL.md").unlink()
         assert await prompt_of(runtime) == ("Be brief.\n", [])
+
+
+async def test_skills_above_the_workspace_are_looked_for_once_in_a_while(
+    run: Callable[..., Runtime], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [1_000.0]
+    monkeypatch.setattr(agent_skills, "monotonic", lambda: clock[0])
+    (tmp_path / ".git").mkdir()
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    async with run(workspace=inside) as runtime:
+        assert await prompt_of(runtime) == ("Be brief.\n", [])
+        write_skill(tmp_path / ".claude" / "skills", "above")
+        clock[0] += agent_skills.FAR_SECONDS - 0.1
+        assert await prompt_of(runtime) == ("Be brief.\n", [])
+        clock[0] += 0.1
+        prompt, _ = await prompt_of(runtime)
+        assert 'name="above"' in prompt
+        # Those of the workspace are there at once.
+        write_skill(inside / ".claude" / "skills", "within")
+        prompt, _ = await prompt_of(runtime)
+        assert 'name="within"' in prompt
 
 
 async def test_a_card_names_its_directories_or_none(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import repeat
 from os import F_OK, access
 from os.path import realpath
-from typing import TYPE_CHECKING
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 from fast_agent.config.home import USER_SKILL_FOLDERS, user_home, usual_skill_folders
 from fast_agent.errors import RunError
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from fast_agent.tools.allowed_calls import SkillPermits
     from fast_agent.tools.skills.tools import SkillTools
     from fast_agent.tools.tool import Tool, ToolContext
+
+FAR_SECONDS: Final = 1.0
+"""How often folders of skills outside of the workspace are looked for while there are none."""
 
 RUNS_COMMANDS = frozenset({"execute"})
 """Tools of the runtime by which a skill's text could have something run on this machine."""
@@ -92,6 +96,10 @@ class AgentSkills:
         self._catalog: SkillCatalog | None = None
         self._tools: SkillTools | None = None
         self._permits: SkillPermits | None = None
+        inside = f"{options.workspace}/"
+        found = self._directories
+        self._near = [one for one in found if one.startswith(inside)] if self._optional else found
+        self._next_look = 0.0
 
     @property
     def permits(self) -> SkillPermits | None:
@@ -105,11 +113,25 @@ class AgentSkills:
     async def tools(self) -> Sequence[Tool]:
         """Return the current tools: none if there is no skill."""
         if self._tools is None:
-            # Every turn asks this; `access` reports a missing file without an exception.
-            if not self._servers.names and not any(map(access, self._directories, repeat(F_OK))):
+            if not self._servers.names and not self._appeared():
                 return ()
             self._tools = self._make()
         return await self._tools.tools()
+
+    def _appeared(self) -> bool:
+        """Look for the folders of skills, which every model request of every agent asks for.
+
+        Those of the user, and of the directories above the workspace, are as many as it lies deep
+        in its repository: they are looked for once in a while.
+        """
+        # `access` reports a missing file without an exception.
+        if any(map(access, self._near, repeat(F_OK))):
+            return True
+        now = monotonic()
+        if now < self._next_look:
+            return False
+        self._next_look = now + FAR_SECONDS
+        return any(map(access, self._directories, repeat(F_OK)))
 
     async def listed(self) -> Sequence[NamedSkill]:
         """List the current skills.
