@@ -97,6 +97,14 @@ def test_a_name_is_accepted_where_it_is_allowed_and_the_refusal_says_how() -> No
         assert status(allowed, host="x.agents.example.com") == 421
 
 
+@pytest.mark.parametrize(("letters", "shown"), [(100, 100), (101, 100), (5_000, 100)])
+def test_a_refusal_shows_the_beginning_of_a_long_name(letters: int, shown: int) -> None:
+    given = [(b"host", b"x" * letters)]
+    refusal = policy("127.0.0.1").check("POST", dict(given), given).refusal
+    assert refusal is not None
+    assert f"`{'x' * shown}`;" in str(refusal.error)
+
+
 @pytest.mark.spec("TR-N3.1", "T-14")
 @pytest.mark.parametrize(
     ("host", "origin", "expected"),

@@ -192,6 +192,19 @@ def test_children_stand_where_their_block_came(tmp_path: Path) -> None:
     ]
 
 
+def test_a_child_that_ended_is_listed_at_resume_and_does_not_end_again(tmp_path: Path) -> None:
+    child = began("c", "sub", agent="kid", parent="1", depth=1, keeps=False)
+    store = store_in(tmp_path)
+    with store.create() as session:
+        write(session, [began("a", "go"), MessageAdded("a", 1, calling("1")), child])
+        write(session, [TurnEnded("c", "endTurn", kept=False, place="held")])
+    with store.open(session.id) as again:
+        assert [entry.turn_id for entry in again.state.entries()] == ["c", "a"]
+        log = sqlite_log(again.journal)._connection
+        ends = log.execute("SELECT turn FROM events WHERE kind = 'end' ORDER BY seq").fetchall()
+        assert ends == [("c",), ("a",)]
+
+
 def test_a_session_is_not_rewound_while_a_turn_runs(tmp_path: Path) -> None:
     with store_in(tmp_path).create() as session:
         write(session, plain_turn("a", "one", "1"), [began("b", "running")])

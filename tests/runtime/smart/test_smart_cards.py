@@ -12,7 +12,9 @@ from tests.own_home import own_home
 
 from fast_agent import FastAgent
 from fast_agent.cards.load import load_cards
-from fast_agent.errors import TrustError
+from fast_agent.diagnostics.diagnostic import Diagnostic
+from fast_agent.errors import CardError, TrustError
+from fast_agent.runtime.smart.smart_agent import describe_error
 from fast_agent.tools.human import HumanAnswer
 from fast_agent.trust.gate import TrustOptions
 
@@ -471,3 +473,26 @@ async def test_a_smart_agent_of_a_project_writes_where_its_approval_says(room: R
     async with approved.run(human=room.human) as app:
         await app.desk.send(said)
     assert sorted(one.name for one in (room.outside / "cards").iterdir()) == ["desk.md"]
+
+
+@pytest.mark.parametrize(
+    ("count", "hint", "head"),
+    [
+        (0, None, "cards are wrong"),
+        (1, None, ""),
+        (1, "look", "cards are wrong\nhint: look"),
+        (2, None, "cards are wrong"),
+    ],
+)
+def test_an_error_is_named_before_its_problems_unless_it_is_the_only_one(
+    count: int, hint: str | None, head: str
+) -> None:
+    problems = [Diagnostic("FA101", f"`a{number}` is wrong") for number in range(count)]
+    problems.append(Diagnostic("FA101", "by the way", severity="info"))
+    if not count:
+        problems.clear()
+    found = describe_error(CardError("cards are wrong", hint=hint, diagnostics=problems))
+    assert found.startswith(head)
+    assert found.count("cards are wrong") == bool(head)
+    assert found.count(" is wrong") == count
+    assert "by the way" not in found
