@@ -64,6 +64,26 @@ def test_connections_that_are_not_needed_are_closed() -> None:
             "it rejects the user or the password",
             "check `sessions.url`",
         ),
+        *(
+            (
+                f'connection to server at "db" failed: FATAL:  {said}',
+                "it has no connection left",
+                "raise `max_connections` there, or have a pooler share them",
+            )
+            for said in (
+                "sorry, too many clients already",
+                "remaining connection slots are reserved for roles with the SUPERUSER attribute",
+                "no more connections allowed (max_client_conn)",
+            )
+        ),
+        *(
+            (
+                f'connection to server at "db" failed: FATAL:  {said} does not exist',
+                "it has no such database or user",
+                "create it, or correct `sessions.url`",
+            )
+            for said in ('database "agents"', 'role "ann"')
+        ),
     ],
 )
 def test_what_the_library_says_is_put_in_one_line(said: str, reason: str, hint: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, LiteralString, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeAlias
 from urllib.parse import urlsplit
 from weakref import finalize
 
@@ -300,6 +300,26 @@ def _shown(url: str) -> str:
     return f"postgres://{f'{user}@' if user else ''}{place}{parts.path}"
 
 
+_REFUSALS: Final = (
+    (
+        "password authentication failed",
+        "it rejects the user or the password",
+        "check `sessions.url`",
+    ),
+    (
+        r"FATAL:\s+(database|role) .* does not exist",
+        "it has no such database or user",
+        "create it, or correct `sessions.url`",
+    ),
+    (
+        "too many clients already|connection slots are reserved|no more connections allowed",
+        "it has no connection left",
+        "raise `max_connections` there, or have a pooler share them",
+    ),
+)
+"""Patterns of what servers and poolers say, with the reason and the remedy."""
+
+
 def _reason(error: Exception) -> tuple[str, str | None]:
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     match state:
@@ -307,10 +327,6 @@ def _reason(error: Exception) -> tuple[str, str | None]:
             return "its disk is full", "free some space there and send the message again"
         case "42501":
             return "its user may not do this", "grant it CREATE once, then SELECT to DELETE"
-        case "28P01" | "28000":
-            return "it rejects the user or the password", "check `sessions.url`"
-        case "3D000":
-            return "there is no such database", "create it, or correct `sessions.url`"
         case "25006":
             return "it is read-only", "name the primary server in `sessions.url`"
         case _:
@@ -323,8 +339,10 @@ def _reason(error: Exception) -> tuple[str, str | None]:
             certificate = next((line for line in lines if "certificate" in line), None)
             text = certificate or (lines[-1] if lines else type(error).__name__)
             text = _SECRET.sub(r"\1\2***", text)
-    if "password authentication failed" in text:
-        return "it rejects the user or the password", "check `sessions.url`"
+    # An error of connecting has a text and no code.
+    for pattern, reason, hint in _REFUSALS:
+        if re.search(pattern, text):
+            return reason, hint
     if isinstance(error, psycopg.ProgrammingError) and state is None:  # of the address itself
         return "its address cannot be read", "check `sessions.url`"
     if not isinstance(error, psycopg.OperationalError) or (state and not state.startswith(_LOST)):
