@@ -106,6 +106,13 @@ class Place:
     def path(self) -> Path:
         return self.home / DIRECTORY / f"{self.session_id}.sqlite"
 
+    def execute(self, *statements: str) -> None:
+        connection = sqlite3.connect(self.path)
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+        connection.close()
+
     def restore(self, data: bytes | bytearray) -> None:
         for file in self.path.parent.iterdir():
             file.unlink()
@@ -262,10 +269,7 @@ def test_a_child_that_begins_after_the_damage_is_lost_with_its_parent(tmp_path: 
 def test_what_is_missing_or_moved_is_reported(place: Place, change: str, named: str | None) -> None:
     with place.store.open(place.session_id) as session:
         expected = said(session)
-    connection = sqlite3.connect(place.path)
-    connection.execute(change)
-    connection.commit()
-    connection.close()
+    place.execute(change)
     (listed,) = place.store.list(check=True)
     if named is None:
         assert listed.problem is None
@@ -280,22 +284,17 @@ def test_what_is_missing_or_moved_is_reported(place: Place, change: str, named: 
 
 @pytest.mark.spec("SESSION-19")
 def test_a_damaged_checksum_costs_no_words(place: Place) -> None:
-    connection = sqlite3.connect(place.path)
-    connection.execute("UPDATE events SET sum = sum + 1 WHERE seq = 6")
-    connection.execute("UPDATE events SET data = 'x' WHERE seq = 30")
-    connection.commit()
-    connection.close()
+    place.execute(
+        "UPDATE events SET sum = sum + 1 WHERE seq = 6",
+        "UPDATE events SET data = 'x' WHERE seq = 30",
+    )
     saved, lost = place.store.salvage(place.session_id)
     saved.close()
     assert lost.damage.events == (30,)
 
 
 def test_events_have_checksums_since_version_two(place: Place) -> None:
-    connection = sqlite3.connect(place.path)
-    connection.execute("UPDATE events SET data = 'x' WHERE seq = 3")
-    connection.execute("PRAGMA user_version = 2")
-    connection.commit()
-    connection.close()
+    place.execute("UPDATE events SET data = 'x' WHERE seq = 3", "PRAGMA user_version = 2")
     (listed,) = place.store.list(check=True)
     assert "event 3" in str(listed.problem)
 
@@ -310,12 +309,11 @@ def test_the_result_of_a_turn_that_never_began_is_damage() -> None:
 def test_a_session_of_before_checksums_is_read_and_gets_them(place: Place) -> None:
     with place.store.open(place.session_id) as session:
         expected = said(session)
-    connection = sqlite3.connect(place.path)
-    connection.execute("ALTER TABLE events DROP COLUMN sum")
-    connection.execute("DELETE FROM session WHERE key IN ('seal', 'sum')")
-    connection.execute("PRAGMA user_version = 1")
-    connection.commit()
-    connection.close()
+    place.execute(
+        "ALTER TABLE events DROP COLUMN sum",
+        "DELETE FROM session WHERE key IN ('seal', 'sum')",
+        "PRAGMA user_version = 1",
+    )
     old = place.path.read_bytes()
     # Reading leaves it as it is.
     (listed,) = place.store.list(check=True)
