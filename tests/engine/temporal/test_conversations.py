@@ -23,7 +23,7 @@ from fast_agent.engine.edition import EditionChoices
 from fast_agent.engine.temporal import conversation
 from fast_agent.engine.temporal import runs as temporal_runs
 from fast_agent.engine.temporal.connection import TemporalOptions
-from fast_agent.engine.temporal.conversation import TemporalCarrier
+from fast_agent.engine.temporal.conversation import TemporalCarrier, _Carried
 from fast_agent.engine.temporal.runs import TemporalRuns
 from fast_agent.engine.temporal.workflow import READ_AT_ONCE, _read
 from fast_agent.errors import ModelError, RunError
@@ -256,6 +256,28 @@ async def test_a_turn_whose_workflow_is_terminated_fails_with_the_reason(
             assert len(await conversations(world)) == 1
 
 
+async def test_turns_at_the_same_time_ask_each_question_once(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    asked: list[str] = []
+
+    class Slow:
+        async def ask(self, request: HumanRequest) -> HumanAnswer:
+            asked.append(request.agent_name)
+            await asyncio.sleep(3 * conversation.QUESTION_SECONDS)
+            return HumanAnswer(action="accept", content={"text": f"for {request.agent_name}"})
+
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        card = "type: agent\nmodel: passthrough\nhuman_input: true\ninstruction: x\n"
+        world.write(one=card, two=card)
+        call = '***CALL_TOOL request_human_input {"message": "which one?"}'
+        async with talking(world, Slow()) as app:
+            answers = await asyncio.gather(app.one(call), app.two(call))
+            assert answers == ["for one", "for two"]
+            assert await app.one(call) == "for one"
+        assert sorted(asked) == ["one", "one", "two"]
+
+
 async def test_a_user_is_asked_though_a_look_for_questions_or_a_question_before_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -291,7 +313,7 @@ async def test_a_user_is_asked_though_a_look_for_questions_or_a_question_before_
     runs = TemporalRuns(client, TemporalOptions(address="there"), cast("PartStore", None))
     carrier = TemporalCarrier(runs, cast("PinCards", None))
     async with asyncio.TaskGroup() as group:
-        asking = group.create_task(carrier._ask_user(run, Window()))
+        asking = group.create_task(carrier._ask_user(_Carried(None, run), Window()))
         await until(lambda: len(sent) == 2)
         asking.cancel()
     assert sent == [("bad", "cancel"), ("good", "accept")]

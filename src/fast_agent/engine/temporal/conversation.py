@@ -17,6 +17,7 @@ from temporalio.service import RPCError
 from fast_agent.engine.temporal.progress import SHOW_SECONDS, TurnView
 from fast_agent.engine.temporal.runs import RunCancelledError, traced, update
 from fast_agent.engine.temporal.workflow import OUT_OF_STEP, TURN_CANCELLED, fast_agent_error
+from fast_agent.errors import RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_from_json
 from fast_agent.tools.human import HumanAnswer, question_from_json
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonObject
-    from fast_agent.tools.human import Human
+    from fast_agent.tools.human import Human, HumanRequest
 
 log = getLogger(__name__)
 
@@ -85,11 +86,13 @@ class _Carried:
         version: The cards it was started with.
         handle: The workflow.
         remembered: What its agents remember, by their names.
+        asked: The open questions that a user was asked: turns at the same time see those of all.
     """
 
     version: object
     handle: WorkflowHandle[Any, Any]
     remembered: dict[str, _Remembered] = field(default_factory=dict[str, _Remembered])
+    asked: set[str] = field(default_factory=set[str])
 
 
 class TemporalCarrier:
@@ -173,7 +176,7 @@ class TemporalCarrier:
                 given["history"] = [redacted(message_to_wire(one)) for one in history]
             key = life.origin.turn_id + (f"~{attempt}" if attempt else "")
             try:
-                return await self._asking(life, view, carried.handle, key, given)
+                return await self._asking(life, view, carried, key, given)
             except _LostError:
                 attempt += 1
                 if self._carried.get(_conversation_of(life)) is carried:
@@ -202,15 +205,16 @@ class TemporalCarrier:
         self,
         life: TurnLife,
         view: TurnView,
-        run: WorkflowHandle[Any, Any],
+        carried: _Carried,
         key: str,
         given: dict[str, Any],
     ) -> dict[str, Any]:
         """Ask for a turn; its user is asked what it asks, and it is cancelled with this one."""
+        run = carried.handle
         human = life.context.human or self._human
         beside: list[asyncio.Task[None]] = []
         if human is not None:
-            beside.append(asyncio.create_task(self._ask_user(run, human)))
+            beside.append(asyncio.create_task(self._ask_user(carried, human)))
         if life.is_heard:
             beside.append(asyncio.create_task(self._watch(run, key, view)))
         try:
@@ -221,7 +225,7 @@ class TemporalCarrier:
         finally:
             for task in beside:
                 task.cancel()
-                with suppress(asyncio.CancelledError):
+                with suppress(asyncio.CancelledError, RunError):  # of a run that has ended
                     await task
         if life.is_heard:
             # What is missed now is shown from the messages of the turn.
@@ -271,25 +275,34 @@ class TemporalCarrier:
         except RPCError as error:
             raise _LostError from error
 
-    async def _ask_user(self, run: WorkflowHandle[Any, Any], human: Human) -> None:
+    async def _ask_user(self, carried: _Carried, human: Human) -> None:
         """Ask the user what the turns of a conversation ask, one question after the other."""
-        answered: set[str] = set()
-        while True:
-            await asyncio.sleep(QUESTION_SECONDS)
-            try:
-                asked = await self._runs.questions(run.id)
-            except (RPCError, WorkflowQueryFailedError):
-                continue  # no worker runs or answers in time now, or the server is away
-            for key, question in asked.items():
-                if key in answered:
-                    continue
+        run, known, mine = carried.handle, carried.asked, set[str]()
+        try:
+            while True:
+                await asyncio.sleep(QUESTION_SECONDS)
                 try:
-                    answer = await human.ask(question_from_json(question))
-                except Exception:  # the boundary of a way to ask, which a program may bring
-                    log.exception("the user of run `%s` cannot be asked", run.id)
-                    answer = HumanAnswer(action="cancel")
-                await self._runs.answer(run.id, key, answer.action, answer.content)
-                answered.add(key)
+                    asked = await self._runs.questions(run.id)
+                except (RPCError, WorkflowQueryFailedError):
+                    continue  # no worker runs or answers in time now, or the server is away
+                known.intersection_update(asked)  # a later history may use a key again
+                for key, question in asked.items():
+                    if key not in known:
+                        known.add(key)
+                        mine.add(key)
+                        answer = await _answer_of(human, question_from_json(question), run.id)
+                        await self._runs.answer(run.id, key, answer.action, answer.content)
+        finally:
+            known.difference_update(mine)  # a turn that goes on may have it answered
+
+
+async def _answer_of(human: Human, question: HumanRequest, run_id: str) -> HumanAnswer:
+    """Ask a user; a way to ask that fails, which a program may bring, is an answer as well."""
+    try:
+        return await human.ask(question)
+    except Exception:
+        log.exception("the user of run `%s` cannot be asked", run_id)
+        return HumanAnswer(action="cancel")
 
 
 class _LostError(Exception):
