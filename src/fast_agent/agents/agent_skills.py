@@ -121,8 +121,8 @@ class AgentSkills:
     def _appeared(self) -> bool:
         """Look for the folders of skills, which every model request of every agent asks for.
 
-        Those of the user, and of the directories above the workspace, are as many as it lies deep
-        in its repository: they are looked for once in a while.
+        There are more the deeper the workspace lies in its repository, so those outside of it are
+        looked for once in a while.
         """
         # `access` reports a missing file without an exception.
         if any(map(access, self._near, repeat(F_OK))):
