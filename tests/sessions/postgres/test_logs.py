@@ -104,6 +104,13 @@ def test_an_alias_finds_a_session_that_something_happened_in_lately(store: Sessi
     assert store.aliased("ab13", idle_seconds=60) is None
 
 
+@pytest.mark.anyio
+async def test_nothing_is_awaited_of_a_session_without_events(store: SessionStore) -> None:
+    with store.create() as session:
+        async with asyncio.timeout(PATIENCE):
+            await session.journal.barrier()
+
+
 def test_a_session_is_written_by_one_process_at_a_time(
     store: SessionStore, server: PostgresServer
 ) -> None:
