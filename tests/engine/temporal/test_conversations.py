@@ -278,6 +278,56 @@ async def test_turns_at_the_same_time_ask_each_question_once(
         assert sorted(asked) == ["one", "one", "two"]
 
 
+def carrier_of(query: object, signal: object) -> tuple[TemporalCarrier, _Carried]:
+    """Make a carrier of a conversation whose workflow answers as the functions do."""
+    run: Any = SimpleNamespace(id="run", query=query, signal=signal)
+    client: Any = SimpleNamespace(get_workflow_handle={"run": run}.__getitem__)
+    runs = TemporalRuns(client, TemporalOptions(address="there"), cast("PartStore", None))
+    return TemporalCarrier(runs, cast("PinCards", None)), _Carried(None, run)
+
+
+async def test_a_question_answered_while_a_user_thinks_about_another_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(conversation, "QUESTION_SECONDS", 0.0)
+    listed = {
+        name: question_to_json(HumanRequest(message=name, agent_name="one"))
+        for name in ("first", "second")
+    }
+    asked: list[str] = []
+    looks = 0
+    decided = asyncio.Event()
+
+    async def query(_: str) -> dict[str, Any]:
+        nonlocal looks
+        looks += 1
+        return dict(listed)
+
+    async def signal(_: str, *, args: list[Any]) -> None:
+        del listed[args[0]]
+
+    class Thinking:
+        async def ask(self, request: HumanRequest) -> HumanAnswer:
+            asked.append(request.message)
+            if request.message == "first":
+                await decided.wait()
+            return HumanAnswer(action="accept", content={})
+
+    carrier, carried = carrier_of(query, signal)
+    async with asyncio.TaskGroup() as group:
+        turns = [group.create_task(carrier._ask_user(carried, Thinking())) for _ in range(2)]
+        await until(lambda: "second" not in listed)
+        before = looks
+        await until(lambda: looks > before + 1)
+        decided.set()
+        await until(lambda: not listed)
+        before = looks
+        await until(lambda: looks > before + 1)
+        for turn in turns:
+            turn.cancel()
+    assert asked == ["first", "second"]
+
+
 async def test_a_user_is_asked_though_a_look_for_questions_or_a_question_before_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -308,12 +358,9 @@ async def test_a_user_is_asked_though_a_look_for_questions_or_a_question_before_
                 raise ValueError("no window")
             return HumanAnswer(action="accept", content={})
 
-    run = cast("Any", SimpleNamespace(id="run", query=query, signal=signal))
-    client: Any = SimpleNamespace(get_workflow_handle={"run": run}.__getitem__)
-    runs = TemporalRuns(client, TemporalOptions(address="there"), cast("PartStore", None))
-    carrier = TemporalCarrier(runs, cast("PinCards", None))
+    carrier, carried = carrier_of(query, signal)
     async with asyncio.TaskGroup() as group:
-        asking = group.create_task(carrier._ask_user(_Carried(None, run), Window()))
+        asking = group.create_task(carrier._ask_user(carried, Window()))
         await until(lambda: len(sent) == 2)
         asking.cancel()
     assert sent == [("bad", "cancel"), ("good", "accept")]

@@ -278,20 +278,24 @@ class TemporalCarrier:
     async def _ask_user(self, carried: _Carried, human: Human) -> None:
         """Ask the user what the turns of a conversation ask, one question after the other."""
         run, known, mine = carried.handle, carried.asked, set[str]()
+        new: str | None = None
         try:
             while True:
-                await asyncio.sleep(QUESTION_SECONDS)
+                # After an answer, it looks at once: another turn may have had others answered.
+                if new is None:
+                    await asyncio.sleep(QUESTION_SECONDS)
                 try:
                     asked = await self._runs.questions(run.id)
                 except (RPCError, WorkflowQueryFailedError):
-                    continue  # no worker runs or answers in time now, or the server is away
+                    new = None  # no worker runs or answers in time now, or the server is away
+                    continue
                 known.intersection_update(asked)  # a later history may use a key again
-                for key, question in asked.items():
-                    if key not in known:
-                        known.add(key)
-                        mine.add(key)
-                        answer = await _answer_of(human, question_from_json(question), run.id)
-                        await self._runs.answer(run.id, key, answer.action, answer.content)
+                new = next((key for key in asked if key not in known), None)
+                if new is not None:
+                    known.add(new)
+                    mine.add(new)
+                    answer = await _answer_of(human, question_from_json(asked[new]), run.id)
+                    await self._runs.answer(run.id, new, answer.action, answer.content)
         finally:
             known.difference_update(mine)  # a turn that goes on may have it answered
 
