@@ -6,12 +6,16 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
-from temporalio.client import WorkflowFailureError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import (
+    WorkflowFailureError,
+    WorkflowQueryFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import (
     ApplicationError,
@@ -31,7 +35,7 @@ from fast_agent.steps.parts import StepRedactor
 from fast_agent.telemetry import current_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from temporalio.client import Client, WorkflowHandle
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonObject, JsonValue
+
+T = TypeVar("T")
 
 HEARTBEAT_SECONDS: Final = 10.0
 """How long a worker may be silent about a step before another one takes it over."""
@@ -224,9 +230,9 @@ class TemporalRuns:
     async def _started(
         self, run_id: str, given: dict[str, Any], memo: dict[str, str]
     ) -> WorkflowHandle[Any, Any]:
-        while True:
-            try:
-                return await self.client.start_workflow(
+        try:
+            return await patiently(
+                lambda: self.client.start_workflow(
                     WORKFLOW,
                     given,
                     id=run_id,
@@ -236,10 +242,9 @@ class TemporalRuns:
                     memo={"edition": given["edition"], **memo},
                     request_eager_start=True,
                 )
-            except WorkflowAlreadyStartedError:
-                return self.client.get_workflow_handle(run_id)
-            except RPCError as error:
-                await wait_or_raise(error)
+            )
+        except WorkflowAlreadyStartedError:
+            return self.client.get_workflow_handle(run_id)
 
     async def result(self, run: WorkflowHandle[Any, Any]) -> RunResult:
         """Wait until a run has ended, also while the server is down.
@@ -248,13 +253,10 @@ class TemporalRuns:
             RunCancelledError: It was cancelled.
             FastAgentError: It failed; the error is the one of the run.
         """
-        while True:
-            try:
-                return self._read(cast("dict[str, Any]", await run.result()))
-            except WorkflowFailureError as error:
-                raise self._failure(error, run.id) from error
-            except RPCError as error:
-                await wait_or_raise(error)
+        try:
+            return self._read(cast("dict[str, Any]", await patiently(run.result)))
+        except WorkflowFailureError as error:
+            raise self._failure(error, run.id) from error
 
     async def answer(
         self, run_id: str, key: str, action: str, content: JsonObject | None = None
@@ -271,12 +273,8 @@ class TemporalRuns:
             RunError: The run has ended.
         """
         run: Any = self.client.get_workflow_handle(run_id)
-        while True:
-            try:
-                # The first answer counts, however often one is sent.
-                return await run.signal("answer", args=[key, action, content])
-            except RPCError as error:
-                await wait_or_raise(error)
+        # The first answer counts, however often one is sent.
+        await patiently(lambda: run.signal("answer", args=[key, action, content]))
 
     async def questions(self, run_id: str) -> dict[str, JsonObject]:
         """Return the open questions of a run, by their keys."""
@@ -383,6 +381,21 @@ async def update(run: Any, name: str, args: Sequence[object], update_id: str) ->
             # A worker that computed for too long failed a task, which the server tries again.
             is_unready = error.status == RPCStatusCode.FAILED_PRECONDITION
             await wait_or_raise(error, passes=is_unready and monotonic() < end)
+
+
+async def patiently(request: Callable[[], Awaitable[T]]) -> T:
+    """Send a request until the server, or a worker that it asks, has answered.
+
+    Raises:
+        RunError: The server rejects it.
+    """
+    while True:
+        try:
+            return await request()
+        except WorkflowQueryFailedError:  # a worker was too busy to answer in time
+            await asyncio.sleep(RETRY_SECONDS)
+        except RPCError as error:
+            await wait_or_raise(error)
 
 
 async def wait_or_raise(error: RPCError, *, passes: bool = False) -> None:

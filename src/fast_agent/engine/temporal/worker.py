@@ -18,7 +18,6 @@ from temporalio.api.workflowservice.v1 import (
     DescribeWorkerDeploymentRequest,
     SetWorkerDeploymentCurrentVersionRequest,
 )
-from temporalio.client import WorkflowQueryFailedError
 from temporalio.common import WorkerDeploymentVersion
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import (
@@ -40,7 +39,7 @@ from fast_agent.engine.execute import (
 )
 from fast_agent.engine.part_store import missing_part
 from fast_agent.engine.temporal.progress import SHOW_SECONDS, StepProgress
-from fast_agent.engine.temporal.runs import RETRY_SECONDS, update, wait_or_raise
+from fast_agent.engine.temporal.runs import patiently, update
 from fast_agent.engine.temporal.workflow import (
     LOOP_VERSION,
     AgentRun,
@@ -277,15 +276,9 @@ def _asked_by(info: activity.Info) -> str:
 
 async def _has_not_acted(info: activity.Info) -> bool:
     """Whether a former attempt got no further than its first question to the user."""
-    while True:
-        try:
-            may_act = await _run_of(info).query("may_act")
-        except WorkflowQueryFailedError:  # a worker was too busy to answer in time
-            await asyncio.sleep(RETRY_SECONDS)
-        except RPCError as error:
-            await wait_or_raise(error)
-        else:
-            return any(one.startswith(_asked_by(info)) for one in may_act)
+    run = _run_of(info)
+    may_act = await patiently(lambda: run.query("may_act"))
+    return any(one.startswith(_asked_by(info)) for one in may_act)
 
 
 class StepActivities:
