@@ -44,12 +44,15 @@ _MORE_IN_SHELLS: Final = re.compile(r"[<>$`\\(){}#!\n\r\0]")
 """Characters by which a shell does more than run the words of a line."""
 _PLAIN_WORD: Final = re.compile(r"[\w./:=@%+,~-]+")
 _RUNNERS: Final = (
-    "sh bash dash zsh fish ksh cmd powershell pwsh sudo su doas env eval exec xargs nohup nice "
-    "time timeout watch ssh find parallel command builtin source . python python3 node deno bun "
-    "perl ruby php lua awk gawk make npx uvx docker podman kubectl"
+    "sh bash dash zsh fish ksh csh tcsh ash busybox cmd powershell pwsh sudo su doas env eval exec "
+    "xargs nohup nice time timeout watch ssh find parallel command builtin source . python pypy "
+    "node nodejs deno bun bunx perl ruby php lua luajit tclsh expect osascript Rscript julia awk "
+    "gawk mawk make npx uvx uv pipx docker podman kubectl setsid stdbuf script strace chroot "
+    "unshare nsenter flock taskset ionice"
 )
 _RUNS_OTHERS: Final = frozenset(_RUNNERS.split())
-"""Programs whose further words are programs or code."""
+"""Programs whose further words are programs or code, without the versions in their names."""
+_VERSION: Final = "0123456789."
 _KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
 
 
@@ -315,10 +318,15 @@ def command_patterns(command: str) -> list[tuple[str, ...]]:
     words = [word for part in parts for word in part[:2]]
     if not parts or not all(_PLAIN_WORD.fullmatch(word) for word in words):
         return []
-    if any(part[0].rpartition("/")[2] in _RUNS_OTHERS or "=" in part[0] for part in parts):
+    if any(_runs_others(part[0]) or "=" in part[0] for part in parts):
         return []
     found = [tuple(dict.fromkeys(pattern_key(part[:count]) for part in parts)) for count in (2, 1)]
     return list(dict.fromkeys(found))
+
+
+def _runs_others(program: str) -> bool:
+    name = program.rpartition("/")[2]
+    return name in _RUNS_OTHERS or name.rstrip(_VERSION) in _RUNS_OTHERS
 
 
 def command_parts(command: str) -> list[list[str]]:
