@@ -30,6 +30,10 @@ _LEADER: Final = (
 )
 
 
+_END: Final = b"\0"
+"""What a test writes behind the output of a program that ended."""
+
+
 class Screen(pyte.HistoryScreen):
     """A screen that answers nothing, and takes the marks of synchronized output."""
 
@@ -72,6 +76,7 @@ class Terminal:
         self.raw = b""
         self._changed = threading.Condition()  # an RLock: properties use one another
         self._ended = False
+        self._is_drained = False
         chosen = {"TERM": "xterm-256color", "COLUMNS": "", "LINES": "", **(environ or {})}
         self.process = subprocess.Popen(
             [sys.executable, "-c", _LEADER, *map(str, program), *map(str, arguments)],
@@ -171,8 +176,13 @@ class Terminal:
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def wait(self) -> int:
-        """Wait until the program ends; returns its exit status."""
-        return self.process.wait(PATIENCE)
+        """Wait until the program ends and its output is read; returns its exit status."""
+        status = self.process.wait(PATIENCE)
+        if not self._is_drained:
+            os.write(self.slave, _END)
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._is_drained or self._ended, PATIENCE)
+        return status
 
     def modes(self) -> list[object]:
         """The modes of the terminal now."""
@@ -185,11 +195,13 @@ class Terminal:
             except OSError:
                 data = b""
             with self._changed:
-                if not data:
+                if _END in data:
+                    self._is_drained, data = True, data.replace(_END, b"")
+                elif not data:
                     self._ended = True
-                else:
+                if data:
                     self.raw += data
                     self._stream.feed(data)
                 self._changed.notify_all()
-            if not data:
+            if self._ended:
                 return
