@@ -193,6 +193,15 @@ async def test_every_server_has_its_words_for_too_long_a_conversation(
     assert asked.waits == []
 
 
+@pytest.mark.parametrize("provider", ["anthropic", "google", "mistral"])
+async def test_a_gateway_has_the_words_of_openai(start_wire: StartWire, provider: str) -> None:
+    text = "This model's maximum context length is 8 tokens"
+    asked = ask_of(start_wire, Wired.error(400, text), provider=provider)
+    error = await failure_of_request(asked)
+    assert isinstance(error, ContextError)
+    assert error.message.endswith(f"`: {text}")
+
+
 @pytest.mark.parametrize(
     "event", [b'event: error\ndata: {"error":{"message":"%s"}}', b'data: {"error":"%s"}']
 )

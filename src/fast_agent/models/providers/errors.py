@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import urlsplit
@@ -35,12 +37,14 @@ _OVERFLOW: Final = re.compile(
     r"exceeds? the (available context size|context (length|window)|maximum allowed length)"
     r"|(longer|greater) than the (model's )?context length|context length of only"
     r"|context size has been exceeded|context window exceeds|exceeded model token limit"
-    r"|maximum prompt length is|(prompt|input) is too long|max_new_tokens`? must be <=",
+    r"|maximum prompt length is|(prompt|input) is too long|max_new_tokens`? must be <="
+    r"|maximum context length is",
     re.IGNORECASE,
 )
 """How servers word that a conversation is too long, beyond what the library knows.
 
-In this order: llama.cpp, Ollama, SGLang, LM Studio, MiniMax, Moonshot, xAI, Fireworks, TGI.
+In this order: llama.cpp, Ollama, SGLang, LM Studio, MiniMax, Moonshot, xAI, Fireworks, TGI, and
+OpenAI behind a gateway that speaks the API of another provider.
 """
 _CHAT_SERVER: Final = (
     "many servers know only a part of the Responses API; name this address as that of `generic`"
@@ -313,6 +317,9 @@ def _who(endpoint: Endpoint) -> str:
 def _detail(error: lib.ModelAPIError, endpoint: Endpoint) -> str:
     """Find the provider's own sentence in its answer."""
     body: object = error.body
+    if isinstance(body, str) and body.lstrip().startswith("{"):  # as the SDK of Mistral leaves it
+        with suppress(ValueError):
+            body = json.loads(body)
     for _ in range(3):
         if not isinstance(body, Mapping):
             break
