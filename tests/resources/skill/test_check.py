@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.resources.resource import Limits
-from fast_agent.resources.skill.check import check_skills
+from fast_agent.resources.skill.check import check_provider
 from fast_agent.resources.skill.files import SkillLimits
-from fast_agent.resources.skill.provider import SkillOptions
+from fast_agent.resources.skill.provider import SkillOptions, SkillProvider
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ def check(root: Path, text: str = "", **files: str) -> list[tuple[str, str, int 
         (folder / name.replace("__", ".")).write_text(content, encoding="utf-8")
     return [
         (one.code, one.path.removeprefix(f"{root}/it/"), one.span.start.line if one.span else None)
-        for one in check_skills([root])
+        for one in check_provider(SkillProvider([root]))
     ]
 
 
@@ -91,14 +91,14 @@ def test_supporting_files_are_looked_into(tmp_path: Path) -> None:
 def test_large_files_and_roots_without_skills(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert [one.code for one in check_skills([empty])] == ["FA766"]
-    assert check_skills([empty])[0].severity == "warning"
-    assert [one.severity for one in check_skills([tmp_path / "none"])] == ["error"]
+    assert [one.code for one in check_provider(SkillProvider([empty]))] == ["FA766"]
+    assert check_provider(SkillProvider([empty]))[0].severity == "warning"
+    assert [one.severity for one in check_provider(SkillProvider([tmp_path / "none"]))] == ["error"]
     root = tmp_path / "root"
     root.mkdir()
     assert check(root, large__txt="x" * 300) == []
     options = SkillOptions(limits=SkillLimits(core=Limits(file_bytes=200)))
-    (problem,) = check_skills([root], options)
+    (problem,) = check_provider(SkillProvider([root], options))
     assert (problem.code, problem.path) == ("FA763", f"{root}/it/large.txt")
 
 
@@ -116,6 +116,6 @@ def test_problems_come_in_the_order_of_files(tmp_path: Path) -> None:
         folder = tmp_path / name
         folder.mkdir()
         (folder / "SKILL.md").write_text("---\nname: A B\nx: y\n---\n")
-    found = check_skills([tmp_path])
+    found = check_provider(SkillProvider([tmp_path]))
     assert [one.path[-10:-9] for one in found] == ["a"] * 3 + ["b"] * 3 + ["c"] * 3
     assert all(one.hint for one in found)

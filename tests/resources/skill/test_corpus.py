@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fast_agent.config.home import is_never_served
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.service import ResourceService, ServerInfo
-from fast_agent.resources.skill.check import check_skills
+from fast_agent.resources.skill.check import check_provider
 from fast_agent.resources.skill.files import folded
 from fast_agent.resources.skill.methods import skill_addition
 from fast_agent.resources.skill.provider import SkillOptions, SkillProvider
@@ -186,11 +186,15 @@ def test_the_checks_find_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [
         f"{one.path}{f':{one.span.start.line}:{one.span.start.column}' if one.span else ''}"
         f" {one.code} {one.severity}"
-        for one in check_skills(["bad"])
+        for one in check_provider(SkillProvider(["bad"]))
     ]
     assert found == (CORPUS / "bad.txt").read_text(encoding="utf-8").splitlines()
-    assert all(one.hint for one in check_skills(["bad"]) if one.code not in {"FA764", "FA762"})
-    assert check_skills(["good"]) == []
+    assert all(
+        one.hint
+        for one in check_provider(SkillProvider(["bad"]))
+        if one.code not in {"FA764", "FA762"}
+    )
+    assert check_provider(SkillProvider(["good"])) == []
 
 
 def test_what_is_wrong_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,6 @@ from fast_agent.tools.functions.card_functions import (
     Outlines,
     check_outline,
     load_functions,
-    outline_of,
 )
 from fast_agent.tools.functions.loader import FunctionLoader
 from fast_agent.tools.hooks import HookedTool
@@ -284,7 +283,7 @@ def codes(tmp_path: Path, text: str, name: str, role: Role = "tool") -> list[str
     file.write_text(dedent(text), "utf-8")
     path = FunctionPath("tools.py", name)
     try:
-        check_outline(path, outline_of(path, file), role)
+        check_outline(path, Outlines().of(path, file), role)
     except CardError as problem:
         return [f"{found.code} {found.message} | {found.hint}" for found in problem.diagnostics]
     return []

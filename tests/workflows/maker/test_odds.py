@@ -17,7 +17,6 @@ from fast_agent.workflows.maker.calibration import (
     make_plan,
     plan_with,
     smallest_k,
-    step_success,
     task_success,
     votes_per_step,
 )
@@ -76,7 +75,7 @@ def test_success_and_length_of_a_vote_solve_the_walk_exactly(p: str, k: int) -> 
         assert success(margin) == one_on
         assert length(margin) == 1 + right * length(margin + 1) + wrong * length(margin - 1)
     assert (success(-k), success(k), length(-k), length(k)) == (0, 1, 0, 0)
-    assert step_success(float(p), k) == pytest.approx(float(success(0)), rel=1e-12)
+    assert task_success(float(p), k, 1) == pytest.approx(float(success(0)), rel=1e-12)
     assert votes_per_step(float(p), k) == pytest.approx(float(length(0)), rel=1e-12)
 
 
@@ -90,7 +89,7 @@ def test_many_steps_lose_no_digits() -> None:
 
 def test_answers_that_are_always_right_need_one_vote() -> None:
     assert smallest_k(1.0, HANOI_20, 0.999) == 1
-    assert (step_success(1.0, 1), votes_per_step(1.0, 3)) == (1, 3)
+    assert (task_success(1.0, 1, 1), votes_per_step(1.0, 3)) == (1, 3)
 
 
 @pytest.mark.spec("MAKER-6")

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fast_agent.errors import LimitError, ModelError
-from fast_agent.workflows.maker.calibration import step_success, votes_per_step
+from fast_agent.workflows.maker.calibration import task_success, votes_per_step
 from fast_agent.workflows.maker.race import Sample, Tally, Verdict, hold_vote, vote_at_once
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ async def test_votes_of_draws_that_overtake_each_other_keep_the_odds_of_theory(
         assert verdict.winner is not None
         won += verdict.winner.key == "a"
         drawn.append(verdict.total_samples)
-    theory = step_success(p, k)
+    theory = task_success(p, k, 1)
     spread = math.sqrt(theory * (1 - theory) / runs)
     assert abs(won / runs - theory) <= max(2.58 * spread, 1 / runs)
     assert abs(mean(drawn) - votes_per_step(p, k)) <= 2.58 * stdev(drawn) / math.sqrt(runs)

@@ -17,42 +17,30 @@ from fast_agent.diagnostics.rules import (
     SKILL_SKIPPED,
 )
 from fast_agent.resources.resource import estimate
-from fast_agent.resources.skill.files import DEFAULT_OPTIONS, HEAD, SkillOptions
-from fast_agent.resources.skill.provider import SkillProvider
+from fast_agent.resources.skill.files import HEAD
 from fast_agent.text.frontmatter import unfenced_lines
 from fast_agent.text.safe_file import RefusedFileError
 from fast_agent.text.source import Source, SourceError, decode
 from fast_agent.text.span import Position, Span
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from fast_agent.diagnostics.rules import Rule
     from fast_agent.resources.skill.files import Listing, SkillRoot
+    from fast_agent.resources.skill.provider import SkillProvider
 
 _MAX_LINES = 500
 _MAX_TOKENS = 5000
 _START = Span(Position(1, 1), Position(1, 1))
 
 
-def check_skills(
-    roots: Iterable[Path | str], options: SkillOptions = DEFAULT_OPTIONS
-) -> list[Diagnostic]:
-    """Check folders of skills.
-
-    Args:
-        roots: Folders that hold skills, or are one; diagnostics name paths as these do.
-        options: How they would be served.
+def check_provider(provider: SkillProvider) -> list[Diagnostic]:
+    """Check a provider's skills in their current state on disk.
 
     Returns:
         Every problem, by file and place.
     """
-    return check_provider(SkillProvider(roots, options, report=_ignore))
-
-
-def check_provider(provider: SkillProvider) -> list[Diagnostic]:
-    """Check a provider's skills in their current state on disk; otherwise like `check_skills`."""
     provider.scan()
     found = [*provider.skills.problems]
     found += [
@@ -128,10 +116,6 @@ def _length(source: Source) -> Iterator[Diagnostic]:
 
 def _note(code: Rule, path: str, message: str, hint: str | None = None) -> Diagnostic:
     return Diagnostic(code, message, path, severity=code.severity, hint=hint)
-
-
-def _ignore(problem: Diagnostic) -> None:
-    """Leave a problem to `SkillSet.problems`."""
 
 
 _TAGS = re.compile("[\U000e0000-\U000e007f]+")

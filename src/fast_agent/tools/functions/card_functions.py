@@ -317,7 +317,11 @@ class Outlines:
         return len(self._known)
 
     def of(self, path: FunctionPath, file: Path) -> Outline:
-        """Return the current definitions of a file; see `outline_of`.
+        """Return the current definitions of a file.
+
+        Args:
+            path: The function that is asked for.
+            file: The file.
 
         Raises:
             CardError: The file cannot be read or is no Python.
@@ -330,22 +334,6 @@ class Outlines:
         if len(self._known) > MAX_KEPT:
             self._known.popitem(last=False)
         return known[1]
-
-
-def outline_of(path: FunctionPath, file: Path) -> Outline:
-    """Read a file's text.
-
-    Args:
-        path: The function that is asked for.
-        file: The file.
-
-    Returns:
-        What it defines.
-
-    Raises:
-        CardError: The file cannot be read or is no Python.
-    """
-    return _parsed(path, file, _text_of(path, file))
 
 
 def _text_of(path: FunctionPath, file: Path) -> str:

@@ -31,11 +31,6 @@ def against(p: float, k: int) -> float:
     return ((1 - p) / p) ** k
 
 
-def step_success(p: float, k: int) -> float:
-    """Return the probability that a vote ends with the right answer."""
-    return 1 / (1 + against(p, k))
-
-
 def task_success(p: float, k: int, steps: int) -> float:
     """Return the probability that the votes on all of `steps` steps do."""
     return math.exp(-steps * math.log1p(against(p, k)))
