@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from py_compile import PycInvalidationMode
+from py_compile import compile as compile_file
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fast_agent.trust import programs
-from fast_agent.trust.digest import ABSENT
+from fast_agent.trust.digest import ABSENT, PRESENT
 from fast_agent.trust.launchers import downloaded, is_launcher_file
 from fast_agent.trust.programs import (
     DOWNLOADS,
@@ -37,7 +39,7 @@ def tools(tmp_path: Path) -> Path:
     """A directory of programs outside the project."""
     folder = tmp_path.resolve() / "bin"
     folder.mkdir()
-    for name in ("python3", "npx", "uvx", "bash", "make", "node", "tool"):
+    for name in ("python3", "npx", "uv", "uvx", "bash", "env", "make", "node", "tool"):
         plant(folder / name)
     return folder
 
@@ -151,12 +153,27 @@ def test_a_program_that_is_missing_cannot_be_approved(root: Path, tools: Path) -
         (["python3", "-m", "served"], ["served/__init__.py", "served/__main__.py"],
          ["served/__init__.py", "served/__main__.py", "served.py"]),
         (["python3", "-mserved.deep"], ["served.py", "beside.py"], ["served.py", "beside.py"]),
+        (["python3", "-mserved"], ["served/__init__.py", "served/more.py"],
+         ["served/__init__.py", "served/more.py", "served.py"]),
+        (["python3", "-m", "served"], ["src/served/__main__.py", "src/served/more.py"],
+         ["src/served/__main__.py", "src/served/more.py", "src/served.py"]),
         (["python3", "-u", "-m", "elsewhere"], [], ["elsewhere.py", "elsewhere/__init__.py"]),
         (["python3", "app"], ["app/__main__.py", "app/a.py"], ["app/__main__.py", "app/a.py"]),
         (["node", "server.mjs"], ["server.mjs", "lib/part.js"],
          ["server.mjs", "lib/part.js", "package.json", ".npmrc"]),
         (["npx", "tickets"], ["node_modules/.bin/tickets"],
          ["node_modules/.bin/tickets", "package.json", ".npmrc"]),
+        (["uv", "--directory", "deep", "run", "serve.py"], ["deep/serve.py", "deep/beside.py"],
+         ["deep/serve.py", "deep/beside.py", "deep/pyproject.toml"]),
+        (["env", "--chdir=deep", "python3", "-m", "served"], ["deep/served/__init__.py"],
+         ["deep/served/__init__.py", "deep/served.py"]),
+        (["uv", "run", "-m", "served.deep"], ["served/__init__.py", "served/deep.py"],
+         ["served/__init__.py", "served/deep.py"]),
+        (["python3", "bin/serve"], ["bin/serve", "bin/beside.py"], ["bin/serve", "bin/beside.py"]),
+        (["python3", "src/serve.py"], ["src/serve.py", "src/json.pyc", "src/fast.so"],
+         ["src/serve.py", "src/json.pyc", "src/fast.so"]),
+        (["tool", "serve.rb"], ["serve.rb", "lib/part.rb"], ["serve.rb", "lib/part.rb"]),
+        (["node", "server.js"], ["server.js", "fast.node"], ["server.js", "fast.node"]),
         (["uvx", "thing"], [], ["pyproject.toml", "uv.toml", "sitecustomize.py"]),
         (["make", "serve"], ["Makefile"], ["Makefile", "GNUmakefile"]),
     ],
@@ -179,6 +196,61 @@ def test_digests_cover_what_the_command_line_would_load(
         else:
             plant(root / name)
         assert changed(program, examine(root, str(tools), *words)) == []
+
+
+@pytest.mark.spec("TR-P2.1")
+def test_a_directory_without_init_counts_where_a_module_names_it(root: Path, tools: Path) -> None:
+    plant(root / "src/serve.py", "from plain import part\n")
+    plant(root / "src/plain/part.py", "round = __import__('far')\n")
+    plant(root / "src/plain/far/more.py")
+    plant(root / "src/data/sample.py")
+    (root / "src/plain/round").symlink_to(root / "src/plain")
+    program = examine(root, str(tools), "python3", "src/serve.py")
+    assert {"src/plain/part.py", "src/plain/far/more.py"} <= set(program.files)
+    assert "src/data/sample.py" not in program.files
+    package = plant(root / "src/served/__init__.py", "from common import part\n").parent
+    for name in ("common.py", "other.py"):
+        plant(package.parent / name)
+    program = examine(root, str(tools), "python3", "-m", "served")
+    assert program.files["src/common.py"] != PRESENT
+    assert "src/other.py" not in program.files
+    program = examine(root, str(tools), "python3", "-m", "served", env={"PYTHONPATH": "lib:src"})
+    assert program.files["src/common.py"] != PRESENT
+    assert program.files["src/other.py"] == PRESENT
+
+
+@pytest.mark.spec("TR-P2.1")
+def test_compiled_code_that_python_never_checks_counts(root: Path, tools: Path) -> None:
+    plant(root / "serve.py")
+    plant(root / "beside.py", "x = 1\n")
+    compiled: dict[PycInvalidationMode, str] = {}
+    for mode in PycInvalidationMode:
+        place = root / f"__pycache__/beside.{mode.name.lower()}.pyc"
+        compile_file(str(root / "beside.py"), cfile=str(place), invalidation_mode=mode)
+        compiled[mode] = str(place.relative_to(root))
+    program = examine(root, str(tools), "python3", "serve.py")
+    counted = {mode for mode, place in compiled.items() if place in program.files}
+    assert counted == {PycInvalidationMode.UNCHECKED_HASH}
+
+
+@pytest.mark.spec("TR-P2.1")
+@pytest.mark.parametrize("way", [("python3", "-m"), ("env", "A=1", "python3", "-um")])
+def test_what_takes_the_name_of_a_library_counts(
+    root: Path, tools: Path, way: tuple[str, ...]
+) -> None:
+    plant(root / "main.py")
+    plant(root / "pack/__init__.py")
+    plant(root / "data/main.py")
+    program = examine(root, str(tools), *way, "elsewhere")
+    there = {name for name, digest in program.files.items() if digest == PRESENT}
+    assert there == {"main.py", "pack/__init__.py"}
+    plant(root / "main.py", "changed\n")
+    assert examine(root, str(tools), *way, "elsewhere").files == program.files
+    for name in ("anyio.py", "httpx/__init__.py", "ssl.abi3.so", "re.pyc"):
+        plant(root / name)
+        now = examine(root, str(tools), *way, "elsewhere")
+        assert now.files.keys() - program.files.keys() == {name}
+        (root / name).unlink()
 
 
 @pytest.mark.spec("TR-P2.2")

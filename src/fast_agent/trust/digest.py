@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
@@ -24,7 +25,20 @@ MAX_BYTES: Final = 64 << 20
 ABSENT: Final = "absent"
 """Digest of a file that is not there: creating it later changes what is done."""
 
+PRESENT: Final = "present"
+"""Digest of a file that only has to be there, or not."""
+
 _BLOCK: Final = 1 << 20
+
+_MODULES: Final = frozenset({".py", ".pyc", ".pyd", ".so"})
+"""How the files end that Python imports."""
+
+_CACHE: Final = "__pycache__"
+
+_UNCHECKED: Final = b"\x01\0\0\0"
+"""The flags of compiled code that Python runs without looking at its source."""
+
+_WORD: Final = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*")
 
 
 def text_digest(text: str) -> str:
@@ -111,6 +125,89 @@ def python_files(folder: Path) -> Iterator[Path]:
                 yield entry
             elif (entry / "__init__.py").is_file():
                 waiting.append(entry)
+
+
+def importable_files(folder: Path, first: Path | None = None) -> Iterator[Path]:
+    """Yield the files a Python program may import from the directory it starts in.
+
+    In contrast to the functions of cards, a program imports modules without a source, and
+    directories without `__init__.py`. Such a directory counts if a file before it has its name as a
+    word: tests and data beside a program may change.
+
+    Args:
+        folder: The directory.
+        first: A package in it; then other modules, too, count only if a file has their names.
+    """
+    waiting, later = [folder], []
+    if first is not None:
+        waiting, later = [first], [one for one in _entries(folder) if one != first]
+    words, seen = {_CACHE.encode()}, set[str]()
+    while waiting:
+        sources: list[Path] = []
+        while waiting:
+            place = waiting.pop()
+            real = os.path.realpath(place)
+            if real in seen:  # links may lead in circles
+                continue
+            seen.add(real)
+            for entry in [place] if place.suffix in _MODULES else _entries(place):
+                if entry.suffix in _MODULES:
+                    yield entry
+                    sources.append(entry)
+                else:
+                    (waiting if _is_package(entry) else later).append(entry)
+        if later:
+            for source in sources:
+                words.update(_words_of(source))
+        named = [one for one in later if os.fsencode(one.name.partition(".")[0]) in words]
+        waiting, later = named, [one for one in later if one not in named]
+
+
+def module_names(folder: Path) -> Iterator[Path]:
+    """Yield what takes the name of a module in a directory: a file, or the start of a package."""
+    for entry in _entries(folder):
+        if entry.suffix in _MODULES:
+            yield entry
+        elif _is_package(entry):
+            yield entry / "__init__.py"
+
+
+def _is_package(folder: Path) -> bool:
+    """Return whether a directory is a package of Python, which others of its name give way to."""
+    return any(one.name.partition(".")[0] == "__init__" for one in _entries(folder))
+
+
+def _entries(folder: Path) -> list[Path]:
+    """List the modules in a directory, directories that may be some, and unchecked code."""
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return []
+    found = [
+        one
+        for one in entries
+        if one.suffix in _MODULES or (one.name.isidentifier() and one.is_dir())
+    ]
+    if folder.name == _CACHE:
+        return [one for one in found if one.suffix == ".pyc" and _is_unchecked(one)]
+    return found
+
+
+def _is_unchecked(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(8)[4:] == _UNCHECKED
+    except OSError:
+        return False
+
+
+def _words_of(source: Path) -> list[bytes]:
+    if source.suffix != ".py":
+        return []
+    try:
+        return _WORD.findall(source.read_bytes())
+    except OSError:
+        return []
 
 
 def _bounded(

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import field
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.text.frozen import frozen
-from fast_agent.trust.digest import ABSENT, MAX_BYTES, MAX_FILES, file_digest, python_files
+from fast_agent.trust.digest import (
+    ABSENT,
+    MAX_BYTES,
+    MAX_FILES,
+    PRESENT,
+    file_digest,
+    importable_files,
+    module_names,
+)
 from fast_agent.trust.effect import no_files
 from fast_agent.trust.launchers import FILES_OF, PROJECT_FILES, downloaded, launches
 
@@ -25,7 +35,16 @@ FIRST_VARIABLES: Final = re.compile(
 )
 """Variables that change which code runs, shown before the others (TR-P4)."""
 
-_SCRIPTS: Final = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx"})
+_NODE: Final = frozenset({".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".node"})
+_FAMILIES: Final = (
+    _NODE,
+    frozenset({".rb"}),
+    frozenset({".php"}),
+    frozenset({".pl", ".pm"}),
+    frozenset({".lua"}),
+)
+"""How scripts end that load one another from their directory and those below."""
+
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?\Z")
 _MODULE: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*m(.*)")
 
@@ -84,7 +103,12 @@ def examine_program(
         return Program(None, line, notes=(missing,), refusal=missing)
     cover = _Cover(root)
     try:
-        _cover_words(cover, found, args, cwd)
+        places = [cwd, *_directories(cover, args, cwd, env)]
+        module = _module_in(found, args)
+        for place in places:
+            _cover_words(cover, found, args, place)
+            if module is not None:
+                _cover_module(cover, module, place)
         _cover_launcher(cover, found, args, cwd)
     except _TooMuch:
         refusal = (
@@ -175,6 +199,10 @@ class _Cover:
         self._left -= size
         self.files[name] = digest
 
+    def note(self, file: Path) -> None:
+        """Cover that there is a file, whatever it contains."""
+        self.files.setdefault(self._name(file), PRESENT)
+
     def add_all(self, files: Iterable[Path]) -> None:
         """Cover several files."""
         for file in files:
@@ -189,8 +217,21 @@ class _Cover:
         return place.is_relative_to(self.root)
 
 
+def _directories(
+    cover: _Cover, args: Sequence[str], cwd: Path, env: Mapping[str, str]
+) -> Iterator[Path]:
+    """Yield where else a program looks: `uv --directory srv run server.py`, `PYTHONPATH=src`."""
+    paths = [value.split(os.pathsep) for name, value in env.items() if name.endswith("PATH")]
+    for word in chain(_words(args), *paths):
+        with suppress(OSError, ValueError):
+            place = Path(os.path.realpath(cwd / word))
+            if cover.holds(place) and place.is_dir():
+                yield place
+
+
 def _cover_words(cover: _Cover, program: str, args: Sequence[str], cwd: Path) -> None:
     """Cover each word that names a file of the root, with what that file loads."""
+    is_python = any(map(_is_python, (program, *args)))
     for word in (program, *_words(args)):
         try:
             file = Path(os.path.realpath(cwd / word))
@@ -198,7 +239,7 @@ def _cover_words(cover: _Cover, program: str, args: Sequence[str], cwd: Path) ->
                 continue
             if file.is_file():
                 cover.named = True
-                _cover_script(cover, file)
+                _cover_script(cover, file, is_python=is_python)
             elif file.is_dir() and file != cover.root:
                 _cover_directory(cover, file)
         except (OSError, ValueError):
@@ -213,26 +254,33 @@ def _words(args: Sequence[str]) -> Iterator[str]:
             yield value
 
 
-def _cover_script(cover: _Cover, file: Path) -> None:
+def _cover_script(cover: _Cover, file: Path, *, is_python: bool) -> None:
     cover.add(file)
-    if file.suffix == ".py":
+    if file.suffix == ".py" or (not file.suffix and (is_python or _starts_python(file))):
         # A script finds neighbouring modules first.
-        cover.add_all(python_files(file.parent))
-    elif file.suffix in _SCRIPTS:
-        cover.add_all(_scripts_below(file.parent))
+        cover.add_all(importable_files(file.parent))
+        return
+    for family in _FAMILIES:
+        if file.suffix in family:
+            cover.add_all(_scripts_below(file.parent, family))
 
 
-def _scripts_below(folder: Path) -> Iterator[Path]:
+def _starts_python(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return re.match(rb"#!.*python", opened.readline(256)) is not None
+
+
+def _scripts_below(folder: Path, family: frozenset[str] = _NODE) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(one for one in folders if one != "node_modules" and one[0] != ".")
-        yield from (Path(place) / name for name in sorted(names) if Path(name).suffix in _SCRIPTS)
+        yield from (Path(place) / name for name in sorted(names) if Path(name).suffix in family)
 
 
 def _cover_directory(cover: _Cover, folder: Path) -> None:
     """Cover a directory that can be run: `python DIR`, `node DIR`, `uv run --directory DIR`."""
     if (folder / "__main__.py").is_file():
         cover.named = True
-        cover.add_all(python_files(folder))
+        cover.add_all(importable_files(folder))
     if (folder / "package.json").is_file():
         cover.named = True
         cover.add_all(_scripts_below(folder))
@@ -251,8 +299,6 @@ def _cover_launcher(cover: _Cover, program: str, args: Sequence[str], cwd: Path)
         bins = folder / "node_modules" / ".bin"
         if bins.is_dir():
             cover.add_all(bins / word for word in args if _is_word(word))
-    if _PYTHON.fullmatch(name):
-        _cover_module(cover, args, cwd)
 
 
 def _launch_directories(
@@ -277,25 +323,24 @@ def _launch_directories(
     return found
 
 
-def _cover_module(cover: _Cover, args: Sequence[str], cwd: Path) -> None:
-    """Cover the module of `python -m NAME`, which the start directory may shadow."""
-    module = _module_of(args)
+def _cover_module(cover: _Cover, module: str, cwd: Path) -> None:
+    """Cover the module of `python -m NAME`, and what the start directory puts before others."""
     start = Path(os.path.realpath(cwd))
-    if module is None or not cover.holds(start):
-        return
-    top = module.split(".")[0]
-    if not re.fullmatch(r"\w+", top):
+    top = module.partition(".")[0]
+    if not (cover.holds(start) and top.isidentifier()):
         return
     for package in (start / top, start / "src" / top):
         cover.add(package.with_suffix(".py"))
         cover.add(package / "__init__.py")
         if package.is_dir():
             cover.named = True
-            cover.add_all(python_files(package))
+            cover.add_all(importable_files(package.parent, package))
     if (start / f"{top}.py").is_file():
         cover.named = True
-        # The start directory comes first on the path of the module.
-        cover.add_all(python_files(start))
+        cover.add_all(importable_files(start))
+    # The module may import any of these, and its libraries may, in place of their own.
+    for name in module_names(start):
+        cover.note(name)
 
 
 def is_launcher(command: str, args: Sequence[str]) -> bool:
@@ -308,10 +353,24 @@ def is_launcher(command: str, args: Sequence[str]) -> bool:
         command: The program, with or without a directory.
         args: Its arguments.
     """
-    name = _program_name(command)
-    if _PYTHON.fullmatch(name):
+    if _is_python(command):
         return _module_of(args) is not None
-    return launches(name, args)
+    return launches(_program_name(command), args)
+
+
+def _module_in(program: str, args: Sequence[str]) -> str | None:
+    """Return the module a line runs: `python -m NAME`, `env python -m NAME`, `uv run -m NAME`."""
+    words = (program, *args)
+    for at, word in enumerate(words):
+        if _is_python(word):
+            return _module_of(words[at + 1 :])
+    options = [at for at, word in enumerate(words) if word in {"-m", "--module"}]
+    is_uv = _program_name(program) == "uv" and options and options[0] + 1 < len(words)
+    return words[options[0] + 1] if is_uv else None
+
+
+def _is_python(word: str) -> bool:
+    return _PYTHON.fullmatch(_program_name(word)) is not None
 
 
 def _module_of(args: Sequence[str]) -> str | None:
