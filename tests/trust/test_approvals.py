@@ -77,6 +77,16 @@ def test_approvals_are_the_owners_alone(approvals: Approvals, root: Path) -> Non
     assert all(one.stat().st_mode & 0o077 == 0 for one in texts.iterdir())
 
 
+def test_a_standing_is_that_of_the_set_at_hand(approvals: Approvals, root: Path) -> None:
+    one, other = found(root, effect()), found(root, effect(), shell())
+    approvals.approve(one)
+    for _ in range(2):
+        assert approvals.standing(one).state == "approved"
+        assert approvals.standing(other).added == (shell(),)
+    approvals.approve(other)
+    assert approvals.standing(other).state == "approved"
+
+
 @pytest.mark.spec("TR-A1.1b")
 @pytest.mark.parametrize(("machine", "user"), [("other", None), (None, 4_321)])
 def test_approvals_of_others_count_for_nothing_and_are_kept(

@@ -79,6 +79,7 @@ def test_what_a_policy_lets_pass(kind: EffectKind, terms: tuple[str, ...], passe
         ("run", ("npx", "bad"), True),
         ("run", ("A=b", "npx", "bad"), True),
         ("run", ("npx", "bad", "more"), False),
+        ("run", ("A=b",), False),
         ("send", ("SECRET", "good.com"), True),
         ("send", ("PLAIN", "evil.com"), True),
         ("send", ("PLAIN", "good.com"), False),
