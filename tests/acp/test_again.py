@@ -67,7 +67,9 @@ def answered(client: RawClient, session: str, number: str) -> str:
 def test_the_connection_and_its_sessions_outlive_the_program(tmp_path: Path) -> None:
     with begun(tmp_path) as client:
         one, two, unused = client.open(), with_server(client), client.open()
-        client.ask("mode", "session/set_mode", sessionId=two, modeId="bob")
+        silent = client.open()
+        for session in (two, silent):
+            client.ask("mode", "session/set_mode", sessionId=session, modeId="bob")
         assert [said(client, one, CALL), said(client, one, CALL)] == ["1", "2"]
         assert said(client, two, "hello") == "hello"
         (tmp_path / "cards/cid.md").write_text("---\nmodel: passthrough\n---\nHi.\n")
@@ -76,6 +78,7 @@ def test_the_connection_and_its_sessions_outlive_the_program(tmp_path: Path) -> 
         assert said(client, one, CALL) == "1"
         assert said(client, two, "/agents").count("(current)") == 1
         assert "- `bob` (current)" in said(client, two, "/agents")
+        assert "- `bob` (current)" in said(client, silent, "/agents")
         assert "hello" in said(client, two, "/history")
         assert said(client, two, "***CALL_TOOL who__who {}").startswith("here ")
         assert said(client, unused, "@cid") == "talking to `cid`"

@@ -370,6 +370,39 @@ def test_what_is_started_does_not_see_the_digests(
     assert "FAST_AGENT_TRUST" not in seen.read_text()
 
 
+@pytest.mark.spec("TR-P1.1", "TR-P1.2")
+@pytest.mark.parametrize("way", ["configuration", "card", "user"])
+def test_the_program_that_is_started_is_the_one_that_was_approved(
+    run: Run, write_card: WriteCard, project: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    paths = f"./bin{os.pathsep}{os.environ['PATH']}"
+    ran = project / "ran"
+    planted = project / "bin/env"
+    planted.parent.mkdir()
+    planted.write_text(f'#!/bin/sh\ntouch {ran}\nexec /usr/bin/env "$@"\n')
+    planted.chmod(0o755)
+    words = f"'{sys.executable}', '{TINY}', once"
+    if way == "card":
+        write_card(
+            f"{CARDS}/ann.md",
+            PLAIN,
+            f"mcp_connect: [{{target: 'env {sys.executable} {TINY} once', name: tiny}}]",
+        )
+    else:
+        env = f", env: {{PATH: '{paths}'}}" if way == "configuration" else ""
+        config(project, f"mcp: {{servers: {{tiny: {{command: env, args: [{words}]{env}}}}}}}\n")
+        write_card(f"{CARDS}/ann.md", PLAIN, "servers: [tiny]")
+    if way != "configuration":
+        monkeypatch.setenv("PATH", paths)
+    assert run("trust", "--yes").code == 0
+    called = run("go", "-q", "-m", '***CALL_TOOL tiny__add {"a": 2, "b": 3}')
+    assert (called.code, called.out) == (0, "5\n"), called
+    assert not ran.exists()
+    planted.write_text(f"{planted.read_text()}\n")
+    again = run(*SAY)
+    assert again.code == (3 if way == "configuration" else 0), again
+
+
 @pytest.mark.spec("TR-C1.2")
 def test_what_a_policy_allows_is_not_asked_about(
     write_card: WriteCard, project: Path, home: Path

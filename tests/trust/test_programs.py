@@ -169,6 +169,12 @@ def test_a_program_that_is_missing_cannot_be_approved(root: Path, tools: Path) -
          ["deep/served/__init__.py", "deep/served.py"]),
         (["uv", "run", "-m", "served.deep"], ["served/__init__.py", "served/deep.py"],
          ["served/__init__.py", "served/deep.py"]),
+        (["uv", "run", "fastmcp", "run", "serve.py:app"], ["serve.py", "beside.py"],
+         ["serve.py", "beside.py"]),
+        (["python3", "-m", "uvicorn", "served.web:app"], ["served/web.py", "served/__init__.py"],
+         ["served/web.py", "served/__init__.py", "uvicorn.py"]),
+        (["bash", "-c", "cd deep && exec python3 'serve.py'"], ["deep/serve.py", "deep/beside.py"],
+         ["deep/serve.py", "deep/beside.py"]),
         (["python3", "bin/serve"], ["bin/serve", "bin/beside.py"], ["bin/serve", "bin/beside.py"]),
         (["python3", "src/serve.py"], ["src/serve.py", "src/json.pyc", "src/fast.so"],
          ["src/serve.py", "src/json.pyc", "src/fast.so"]),
@@ -214,9 +220,37 @@ def test_a_directory_without_init_counts_where_a_module_names_it(root: Path, too
     program = examine(root, str(tools), "python3", "-m", "served")
     assert program.files["src/common.py"] != PRESENT
     assert "src/other.py" not in program.files
-    program = examine(root, str(tools), "python3", "-m", "served", env={"PYTHONPATH": "lib:src"})
-    assert program.files["src/common.py"] != PRESENT
-    assert program.files["src/other.py"] == PRESENT
+
+
+@pytest.mark.spec("TR-P2.1")
+@pytest.mark.parametrize("name", ["PATH", "PYTHONPATH", "LD_LIBRARY_PATH"])
+def test_the_directories_a_variable_names_count(root: Path, tools: Path, name: str) -> None:
+    for file in ("lib/env", "lib/libc.so.6", "lib/served/__init__.py", "bin/other"):
+        plant(root / file)
+    env = {name: f"/usr/bin:./lib:{root}/none:"}
+    program = examine(root, str(tools), "python3", "-m", "served", env=env)
+    assert {"lib/env", "lib/libc.so.6", "lib/served/__init__.py"} <= set(program.files)
+    assert "bin/other" not in program.files
+
+
+@pytest.mark.spec("TR-P2.1", "TR-P4.1")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("NODE_OPTIONS", "--inspect --require ./hook.js"),
+        ("BASH_ENV", "hook.js"),
+        ("LD_PRELOAD", "/usr/lib/a.so:./hook.js"),
+        ("RUBYOPT", "-r./hook.js"),
+        ("JAVA_TOOL_OPTIONS", "-javaagent:./hook.js=x"),
+    ],
+)
+def test_the_files_a_variable_loads_count(root: Path, tools: Path, name: str, value: str) -> None:
+    for file in ("hook.js", "data.db"):
+        plant(root / file)
+    program = examine(root, str(tools), "tool", env={name: value, "DATA": "./data.db"})
+    assert "hook.js" in program.files
+    assert "data.db" not in program.files
+    assert program.line.startswith(f"{name}=")
 
 
 @pytest.mark.spec("TR-P2.1")

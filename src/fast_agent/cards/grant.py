@@ -52,3 +52,7 @@ class CardGrant(Protocol):
     def check_start(self, kind: Literal["card", "server"], name: str) -> None:
         """Check the program of a server or card that is about to be started."""
         ...
+
+    def program(self, command: str, cwd: Path) -> str:
+        """Return the program that a command is, as its approval names it."""
+        ...

@@ -167,7 +167,7 @@ class ServerProcess:
         make_private()
         try:
             process = await anyio.open_process(
-                [target.command, *target.args],
+                [self._spec.program(target), *target.args],
                 env=marked(_inherited() | dict(target.env)),
                 cwd=target.cwd,
                 start_new_session=True,

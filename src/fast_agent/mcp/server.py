@@ -200,6 +200,12 @@ class ServerSpec:
             return f"fast-agent auth login {shlex.quote(self.name)}"
         return f"fast-agent auth login {shlex.quote(str(self.target))}"
 
+    def program(self, target: StdioTarget) -> str:
+        """Return what is started: of a server that came with a project, what its approval names."""
+        if self.grant is None:
+            return target.command
+        return self.grant.program(target.command, Path(target.cwd or Path.cwd()))
+
     def check_start(self) -> None:
         """Ask, at this very moment, whether it may be started or connected to.
 

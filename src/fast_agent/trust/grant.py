@@ -168,6 +168,20 @@ class Grant:
                 hint=f"read it, then `fast-agent trust {self.root}`",
             )
 
+    def program(self, command: str, cwd: Path) -> str:
+        """Return the program that a command is, as its approval names it: an absolute path.
+
+        The `PATH` a program is started with may lead elsewhere: into the project.
+
+        Args:
+            command: A path, or a name.
+            cwd: Where it starts.
+        """
+        from fast_agent.trust.programs import find_program
+
+        path = self.environ.get("PATH", os.defpath)
+        return find_program(command, cwd=cwd, root=self.root, path=path) or command
+
     def tools_change(self, server: str, tools: Mapping[str, str]) -> str | None:
         """Remember the tools of a server; one that `--trust` let act was not approved.
 

@@ -6,7 +6,6 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import field
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -31,7 +30,9 @@ ONLY_LINE: Final = "only this command line is approved"
 DOWNLOADS: Final = "downloads and runs whatever is newest at every start"
 
 FIRST_VARIABLES: Final = re.compile(
-    r"PATH|LD_.*|DYLD_.*|PYTHON.*|NODE_OPTIONS|BASH_ENV|GIT_.*|.*_PROXY", re.IGNORECASE
+    r"PATH|LD_.*|DYLD_.*|PYTHON.*|NODE_.*|BASH_ENV|ENV|ZDOTDIR|GIT_.*|.*_PROXY|UV_.*|NPM_CONFIG_.*"
+    r"|PERL5.*|RUBY.*|LUA_.*|PHP.*|CLASSPATH|.*JAVA.*_OPTIONS|DOTNET_STARTUP_HOOKS",
+    re.IGNORECASE,
 )
 """Variables that change which code runs, shown before the others (TR-P4)."""
 
@@ -46,6 +47,8 @@ _FAMILIES: Final = (
 """How scripts end that load one another from their directory and those below."""
 
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*w?(?:\.exe)?\Z")
+_SPLIT: Final = re.compile(r"[\s;&|()<>'\"`]+")
+_PARTS: Final = re.compile(r"[=:]")
 _MODULE: Final = re.compile(r"-[bBdEiIOPqRsSuvx]*m(.*)")
 
 
@@ -103,10 +106,16 @@ def examine_program(
         return Program(None, line, notes=(missing,), refusal=missing)
     cover = _Cover(root)
     try:
-        places = [cwd, *_directories(cover, args, cwd, env)]
+        loads = [env[name] for name in sorted(env) if FIRST_VARIABLES.fullmatch(name)]
+        loads += [one for value in loads for one in value.split(os.pathsep)]
+        searched = list(_directories(cover, loads, cwd))
+        for place in searched:
+            with suppress(OSError):
+                cover.add_all(one for one in sorted(place.iterdir()) if one.is_file())
+        places = [cwd, *searched, *_directories(cover, _words(args), cwd)]
         module = _module_in(found, args)
         for place in places:
-            _cover_words(cover, found, args, place)
+            _cover_words(cover, found, (*args, *loads), place)
             if module is not None:
                 _cover_module(cover, module, place)
         _cover_launcher(cover, found, args, cwd)
@@ -179,6 +188,7 @@ class _Cover:
         self.root = root
         self.files: dict[str, str] = {}
         self.named = False
+        self.seen: set[Path] = set()
         self._left = MAX_BYTES
 
     def add(self, file: Path) -> None:
@@ -217,12 +227,9 @@ class _Cover:
         return place.is_relative_to(self.root)
 
 
-def _directories(
-    cover: _Cover, args: Sequence[str], cwd: Path, env: Mapping[str, str]
-) -> Iterator[Path]:
-    """Yield where else a program looks: `uv --directory srv run server.py`, `PYTHONPATH=src`."""
-    paths = [value.split(os.pathsep) for name, value in env.items() if name.endswith("PATH")]
-    for word in chain(_words(args), *paths):
+def _directories(cover: _Cover, words: Iterable[str], cwd: Path) -> Iterator[Path]:
+    """Yield directories of the root that words name: `uv --directory srv run server.py`."""
+    for word in filter(None, words):
         with suppress(OSError, ValueError):
             place = Path(os.path.realpath(cwd / word))
             if cover.holds(place) and place.is_dir():
@@ -235,8 +242,9 @@ def _cover_words(cover: _Cover, program: str, args: Sequence[str], cwd: Path) ->
     for word in (program, *_words(args)):
         try:
             file = Path(os.path.realpath(cwd / word))
-            if not cover.holds(file):
+            if not cover.holds(file) or file in cover.seen:
                 continue
+            cover.seen.add(file)
             if file.is_file():
                 cover.named = True
                 _cover_script(cover, file, is_python=is_python)
@@ -247,11 +255,18 @@ def _cover_words(cover: _Cover, program: str, args: Sequence[str], cwd: Path) ->
 
 
 def _words(args: Sequence[str]) -> Iterator[str]:
-    for word in args:
-        yield word
-        option, equals, value = word.partition("=")
-        if equals and option.startswith("-") and value:
-            yield value
+    """Yield what may name a file: words, their parts, the words of a shell's line.
+
+    Servers of Python take `server.py:app` and `package.server:app`.
+    """
+    for arg in args:
+        for word in (arg, *_SPLIT.split(arg)) if _SPLIT.search(arg) else (arg,):
+            yield word
+            if word[:1] == "-" and word[2:]:
+                yield word[2:]  # `-r./hook` of Ruby, `-Ilib` of Perl
+            first, *others = _PARTS.split(word)
+            if others:
+                yield from filter(None, (first, f"{first.replace('.', '/')}.py", *others))
 
 
 def _cover_script(cover: _Cover, file: Path, *, is_python: bool) -> None:
