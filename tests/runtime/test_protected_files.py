@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 def _files(tmp_path: Path) -> ProtectedFiles:
     cards = tmp_path / "work/team/cards"
     cards.mkdir(parents=True)
-    (cards / "ann.md").write_text("---\nname: ann\nmessages: [../shots.txt]\n---\nHi.\n")
+    fields = "name: ann\nmessages: [../shots.txt]\nmcp_connect: ['uv run serve.py']\n"
+    (cards / "ann.md").write_text(f"---\n{fields}---\nHi.\n")
     (tmp_path / "work/team/shots.txt").write_text("hello\n")
     (tmp_path / "work/extra").mkdir()
-    settings = "skills: {directories: [extra]}\nguide: {docroot: docs}\n"
-    (tmp_path / "work/docs").mkdir()
+    settings = (
+        "skills: {directories: [extra]}\nguide: {docroot: docs}\n"
+        "mcp: {servers: {web: {command: sh, args: [-c, 'python3 srv/web.py'], cwd: .},"
+        " far: {command: uv, args: [--directory, far, run, main.py], cwd: .}}}\n"
+    )
+    for folder in ("docs", "far"):
+        (tmp_path / "work" / folder).mkdir()
     (tmp_path / "work/settings.yaml").write_text(settings)
     home = tmp_path / "home"
     program = FastAgent(
@@ -43,6 +49,11 @@ def _files(tmp_path: Path) -> ProtectedFiles:
         ("work/team/shots.txt", True),  # a card starts with it
         ("work/team/other.txt", False),
         ("work/extra/skill/SKILL.md", True),
+        ("work/srv/web.py", True),  # a server of the configuration
+        ("work/srv/other.py", False),
+        ("work/far/main.py", True),
+        ("work/far/other.py", False),
+        ("work/team/cards/serve.py", True),
         ("work/docs/page.md", True),
         ("work/settings.yaml", True),
         ("work/sub/fastagent.config.yaml", True),

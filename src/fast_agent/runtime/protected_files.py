@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final, Protocol
 from fast_agent.cards.card_files import CARD_SUFFIXES, TEST_SUFFIXES
 from fast_agent.config.home import CONFIG_NAMES, SECRETS_NAMES
 from fast_agent.trust.launchers import is_launcher_file
+from fast_agent.trust.programs import file_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fast_agent.cards.load_set import LoadSet
     from fast_agent.config.settings import Settings
+    from fast_agent.mcp.server import StdioTarget
 
 _NAMES: Final = frozenset((*CONFIG_NAMES, *SECRETS_NAMES))
 
@@ -45,8 +47,9 @@ class ProtectedFiles:
     """Which files are asked about separately at every write.
 
     They are those of the home, of configurations, of cards, their functions and tests, of skills
-    and guides, and the files that launchers read, such as `Makefile` and `package.json`: a model
-    that may write one of them chooses what runs or is loaded later.
+    and guides, those that the command lines of servers name, and the files that launchers read,
+    such as `Makefile` and `package.json`: a model that may write one of them chooses what runs or
+    is loaded later.
 
     Args:
         program: The agents.
@@ -119,6 +122,22 @@ class ProtectedFiles:
             yield from card_inputs(card.config, workspace=program.workspace)
         for source in program.settings.sources:
             yield os.path.abspath(source)  # noqa: PTH100
+        for target in self._commands():
+            start = Path(target.cwd or program.workspace)
+            words = list(file_words((target.command, *target.args)))
+            # `uv --directory srv run server.py` names a file of that directory.
+            places = [start, *(start / word for word in words if os.path.isdir(start / word))]  # noqa: PTH112
+            yield from (str(place / word) for place in places for word in words)
+
+    def _commands(self) -> Iterator[StdioTarget]:
+        from fast_agent.mcp.server import StdioTarget, from_connect, from_settings
+
+        program = self._program
+        specs = list(from_settings(program.settings.mcp))
+        for card in program.load_set.cards.values():
+            directory = card.config.directory or program.workspace
+            specs += [from_connect(one, directory=directory) for one in card.config.mcp_connect]
+        yield from (spec.target for spec in specs if isinstance(spec.target, StdioTarget))
 
 
 def _is_file(file: str, status: os.stat_result) -> bool:

@@ -112,7 +112,7 @@ def examine_program(
         for place in searched:
             with suppress(OSError):
                 cover.add_all(one for one in sorted(place.iterdir()) if one.is_file())
-        places = [cwd, *searched, *_directories(cover, _words(args), cwd)]
+        places = [cwd, *searched, *_directories(cover, file_words(args), cwd)]
         module = _module_in(found, args)
         for place in places:
             _cover_words(cover, found, (*args, *loads), place)
@@ -239,7 +239,7 @@ def _directories(cover: _Cover, words: Iterable[str], cwd: Path) -> Iterator[Pat
 def _cover_words(cover: _Cover, program: str, args: Sequence[str], cwd: Path) -> None:
     """Cover each word that names a file of the root, with what that file loads."""
     is_python = any(map(_is_python, (program, *args)))
-    for word in (program, *_words(args)):
+    for word in (program, *file_words(args)):
         try:
             file = Path(os.path.realpath(cwd / word))
             if not cover.holds(file) or file in cover.seen:
@@ -254,7 +254,7 @@ def _cover_words(cover: _Cover, program: str, args: Sequence[str], cwd: Path) ->
             continue
 
 
-def _words(args: Sequence[str]) -> Iterator[str]:
+def file_words(args: Sequence[str]) -> Iterator[str]:
     """Yield what may name a file: words, their parts, the words of a shell's line.
 
     Servers of Python take `server.py:app` and `package.server:app`.
@@ -320,7 +320,7 @@ def _launch_directories(
     cover: _Cover, program: str, args: Sequence[str], cwd: Path
 ) -> dict[Path, None]:
     starts = [Path(os.path.realpath(cwd))]
-    for word in (program, *_words(args)):
+    for word in (program, *file_words(args)):
         try:
             place = Path(os.path.realpath(cwd / word))
             if cover.holds(place) and place.exists():
