@@ -33,6 +33,8 @@ _BLOCK: Final = 1 << 20
 _MODULES: Final = frozenset({".py", ".pyc", ".pyd", ".so"})
 """How the files end that Python imports."""
 
+_ENDS: Final = tuple(_MODULES)
+
 _CACHE: Final = "__pycache__"
 
 _UNCHECKED: Final = b"\x01\0\0\0"
@@ -174,7 +176,11 @@ def module_names(folder: Path) -> Iterator[Path]:
 
 def _is_package(folder: Path) -> bool:
     """Return whether a directory is a package of Python, which others of its name give way to."""
-    return any(one.name.partition(".")[0] == "__init__" for one in _entries(folder))
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    return any(name.startswith("__init__.") and name.endswith(_ENDS) for name in names)
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -23,7 +23,7 @@ from fast_agent.trust.digest import MAX_BYTES, MAX_FILES
 from fast_agent.trust.effect import ANY_PAGE, MODEL_FILE, Effect, no_files
 from fast_agent.trust.free_models import address_without_key, only_talks
 from fast_agent.trust.origin import end_of, looks_secret
-from fast_agent.trust.programs import Program, command_line, examine_program
+from fast_agent.trust.programs import command_line, examine_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -136,8 +136,11 @@ class Site:
         if has_variable(command):
             refusal = PROGRAM_IN_VARIABLE
         files = dict(program.files)
-        if any(map(has_variable, args)):
-            files.update(self._with_default_words(command, args, cwd, path).files)
+        if any(map(has_variable, (*args, *env.values()))):
+            words = tuple(map(with_defaults, args))
+            named = {name: with_defaults(value) for name, value in env.items()}
+            more = examine_program(command, words, cwd=cwd, root=root, env=named, path=path)
+            files.update(more.files)
         shown_args = masked_words(args)
         shown_env = {name: masked(value, name) for name, value in env.items()}
         found = program.path or command
@@ -158,13 +161,6 @@ class Site:
         to = f"`{PurePath(command).name}`"
         for text in (command, *args, *env.values()):
             yield from self.sends(text, keys, to=to, near=near)
-
-    def _with_default_words(
-        self, command: str, args: Sequence[str], cwd: Path, path: str
-    ) -> Program:
-        words = tuple(map(with_defaults, args))
-        root = self.context.root.path
-        return examine_program(command, words, cwd=cwd, root=root, env={}, path=path)
 
     def connection(self, url: str, keys: Keys, *, near: str = "") -> Iterator[Effect]:
         """Yield the connection to an address, and what its path and query send there.

@@ -184,6 +184,16 @@ def test_a_server_covers_the_files_it_runs(project: Project) -> None:
     assert effects(project, text) != [one]
 
 
+@pytest.mark.spec("TR-P2.1")
+def test_the_default_of_a_variable_may_name_a_file(project: Project) -> None:
+    for name in ("server.py", "lib/part.py"):
+        project.write(name, "x = 1\n")
+    command = "command: python3, args: ['${X:server.py}'], env: {PYTHONPATH: '${Y:lib}'}"
+    found = effects(project, f"mcp: {{servers: {{t: {{{command}}}}}}}\n")
+    (one,) = (one for one in found if one.kind == "run")
+    assert {"server.py", "lib/part.py"} <= set(one.files)
+
+
 @pytest.mark.spec("TR-E.run")
 def test_the_files_of_a_set_make_one_server(project: Project) -> None:
     project.write(SECRETS, "mcp: {servers: {t: {args: [server.py], env: {A: '1'}}}}\n")
