@@ -206,8 +206,8 @@ def test_digests_cover_what_the_command_line_would_load(
 
 @pytest.mark.spec("TR-P2.1")
 def test_a_directory_without_init_counts_where_a_module_names_it(root: Path, tools: Path) -> None:
-    plant(root / "src/serve.py", "from plain import part\n")
-    plant(root / "src/plain/part.py", "round = __import__('far')\n")
+    plant(root / "src/serve.py", "data = 1  # import data\nfrom plain import (\n  part,\n)\n")
+    plant(root / "src/plain/part.py", "import os, round\nx = __import__('far.more')\n")
     plant(root / "src/plain/far/more.py")
     plant(root / "src/data/sample.py")
     (root / "src/plain/round").symlink_to(root / "src/plain")

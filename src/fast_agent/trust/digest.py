@@ -40,6 +40,11 @@ _CACHE: Final = "__pycache__"
 _UNCHECKED: Final = b"\x01\0\0\0"
 """The flags of compiled code that Python runs without looking at its source."""
 
+_IMPORT: Final = re.compile(
+    rb"^[ \t]*(?:from[ \t]+[^\s#]+[ \t]+)?import\b(?:[ \t]*\([^)]{,4000}\)|[^#\n;]*)"
+    rb"|(?:import_module|__import__)\([^)]{,200}",
+    re.MULTILINE,
+)
 _WORD: Final = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*")
 
 
@@ -133,12 +138,12 @@ def importable_files(folder: Path, first: Path | None = None) -> Iterator[Path]:
     """Yield the files a Python program may import from the directory it starts in.
 
     In contrast to the functions of cards, a program imports modules without a source, and
-    directories without `__init__.py`. Such a directory counts if a file before it has its name as a
-    word: tests and data beside a program may change.
+    directories without `__init__.py`. Such a directory counts if a file before it imports its name:
+    tests and data beside a program may change.
 
     Args:
         folder: The directory.
-        first: A package in it; then other modules, too, count only if a file has their names.
+        first: A package in it; then other modules, too, count only if a file imports them.
     """
     waiting, later = [folder], []
     if first is not None:
@@ -177,7 +182,7 @@ def module_names(folder: Path) -> Iterator[Path]:
 def _is_package(folder: Path) -> bool:
     """Return whether a directory is a package of Python, which others of its name give way to."""
     try:
-        names = os.listdir(folder)
+        names = [one.name for one in folder.iterdir()]
     except OSError:
         return False
     return any(name.startswith("__init__.") and name.endswith(_ENDS) for name in names)
@@ -211,9 +216,10 @@ def _words_of(source: Path) -> list[bytes]:
     if source.suffix != ".py":
         return []
     try:
-        return _WORD.findall(source.read_bytes())
+        imports = _IMPORT.findall(source.read_bytes())
     except OSError:
         return []
+    return [word for one in imports for word in _WORD.findall(one)]
 
 
 def _bounded(
