@@ -39,7 +39,7 @@ def tools(tmp_path: Path) -> Path:
     """A directory of programs outside the project."""
     folder = tmp_path.resolve() / "bin"
     folder.mkdir()
-    for name in ("python3", "npx", "uv", "uvx", "bash", "env", "make", "node", "tool"):
+    for name in ("python3", "npx", "docker", "uv", "uvx", "bash", "env", "make", "node", "tool"):
         plant(folder / name)
     return folder
 
@@ -181,6 +181,10 @@ def test_a_program_that_is_missing_cannot_be_approved(root: Path, tools: Path) -
         (["tool", "serve.rb"], ["serve.rb", "lib/part.rb"], ["serve.rb", "lib/part.rb"]),
         (["node", "server.js"], ["server.js", "fast.node"], ["server.js", "fast.node"]),
         (["uvx", "thing"], [], ["pyproject.toml", "uv.toml", "sitecustomize.py"]),
+        (["uv", "run", "thing"], ["uv.lock"], ["uv.lock"]),
+        (["docker", "compose", "up"], ["compose.override.yaml"], ["compose.override.yaml"]),
+        (["./gradlew", "serve"], ["gradlew"],
+         ["gradlew", "gradle/wrapper/gradle-wrapper.properties"]),
         (["make", "serve"], ["Makefile"], ["Makefile", "GNUmakefile"]),
     ],
 )  # fmt: skip

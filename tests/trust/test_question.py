@@ -118,13 +118,15 @@ def test_a_changed_set_shows_the_difference_alone(found: FoundSet) -> None:
 @pytest.mark.spec("TR-Q2.3")
 def test_a_program_whose_files_changed_is_shown_once_with_them(found: FoundSet) -> None:
     before = replace(EFFECTS[1], files={"a.py": "1", "b.py": "1", "d.py": "1"})
-    now = replace(EFFECTS[1], files={"a.py": "1", "b.py": "2", "c.py": "1"})
+    absent = {"uv.lock": "absent", "uv.toml": "absent"}
+    now = replace(EFFECTS[1], files={"a.py": "1", "b.py": "2", "c.py": "1", **absent})
     standing = Standing("changed", added=(now,), gone=(before,), since=date(2026, 5, 3))
-    assert render_question(found, standing).splitlines()[1:5] == [
+    assert render_question(found, standing).splitlines()[1:6] == [
         f"~ run      {'uvx mcp-server-time==2026.1.1':<43} server `time`, {CONFIG}:4",
         "           ! b.py changed",
         "           ! c.py is new",
         "           ! d.py is no longer among its files",
+        "           ! it covers files that are not there yet, such as uv.lock",
     ]
 
 

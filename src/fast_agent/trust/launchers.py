@@ -17,6 +17,8 @@ _NODE: Final = (
     ".pnpmfile.cjs",
     "pnpm-workspace.yaml",
     "tsconfig.json",
+    ".pnp.cjs",
+    ".pnp.loader.mjs",
 )
 _PYTHON: Final = (
     "sitecustomize.py",
@@ -24,21 +26,42 @@ _PYTHON: Final = (
     "pyvenv.cfg",
     "pyproject.toml",
 )
-_UV: Final = (*_PYTHON, "uv.toml", ".python-version", ".env")
-_DENO: Final = ("deno.json", "deno.jsonc", "package.json", ".npmrc")
-_BUN: Final = (*_NODE, "bunfig.toml", "bun.lock")
+_UV: Final = (*_PYTHON, "uv.toml", "uv.lock", ".python-version", ".env")
+_PROJECTS: Final = (*_PYTHON, "pip.conf", "poetry.toml", "hatch.toml", "pdm.toml", "pdm.lock")
+_DENO: Final = ("deno.json", "deno.jsonc", "deno.lock", "package.json", ".npmrc")
+_BUN: Final = (*_NODE, "bunfig.toml", "bun.lock", "bun.lockb")
 _CONTAINER: Final = (
     "compose.yaml",
     "compose.yml",
     "docker-compose.yaml",
     "docker-compose.yml",
+    "compose.override.yaml",
+    "compose.override.yml",
+    "docker-compose.override.yaml",
+    "docker-compose.override.yml",
     "Dockerfile",
     "Containerfile",
     ".env",
 )
 _MAKE: Final = ("GNUmakefile", "makefile", "Makefile")
-_CARGO: Final = ("Cargo.toml", ".cargo/config.toml", ".cargo/config", "build.rs")
-_MISE: Final = ("mise.toml", ".mise.toml", ".tool-versions", "mise.local.toml")
+_CARGO: Final = ("Cargo.toml", "Cargo.lock", ".cargo/config.toml", ".cargo/config", "build.rs")
+_MISE: Final = (
+    "mise.toml",
+    ".mise.toml",
+    ".tool-versions",
+    "mise.local.toml",
+    "mise/config.toml",
+    ".mise/config.toml",
+    ".config/mise.toml",
+    ".config/mise/config.toml",
+)
+_DOTNET: Final = (
+    "global.json",
+    "nuget.config",
+    "NuGet.Config",
+    "Directory.Build.props",
+    "Directory.Build.targets",
+)
 
 FILES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -46,7 +69,8 @@ FILES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         **dict.fromkeys(("bun", "bunx"), _BUN),
         "deno": _DENO,
         "python": _PYTHON,
-        **dict.fromkeys(("pip", "pipx", "poetry", "hatch", "pdm"), (*_PYTHON, "pip.conf")),
+        **dict.fromkeys(("pip", "pipx", "poetry", "hatch", "pdm", "rye"), _PROJECTS),
+        "pixi": (*_PYTHON, "pixi.toml", "pixi.lock"),
         **dict.fromkeys(("uv", "uvx"), _UV),
         **dict.fromkeys(("docker", "podman", "docker-compose", "nerdctl"), _CONTAINER),
         **dict.fromkeys(("make", "gmake"), _MAKE),
@@ -55,12 +79,32 @@ FILES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "cargo": _CARGO,
         "go": ("go.mod", "go.work"),
         **dict.fromkeys(
-            ("ruby", "bundle", "bundler", "rake"), ("Gemfile", "Rakefile", ".bundle/config")
+            ("ruby", "bundle", "bundler", "rake"),
+            ("Gemfile", "Gemfile.lock", "Rakefile", ".bundle/config"),
         ),
-        **dict.fromkeys(("mvn", "mvnw"), ("pom.xml", ".mvn/maven.config", ".mvn/jvm.config")),
         **dict.fromkeys(
-            ("gradle", "gradlew"), ("build.gradle", "build.gradle.kts", "gradle.properties")
+            ("mvn", "mvnw"),
+            (
+                "pom.xml",
+                ".mvn/maven.config",
+                ".mvn/jvm.config",
+                ".mvn/extensions.xml",
+                ".mvn/wrapper/maven-wrapper.properties",
+            ),
         ),
+        **dict.fromkeys(
+            ("gradle", "gradlew"),
+            (
+                "build.gradle",
+                "build.gradle.kts",
+                "settings.gradle",
+                "settings.gradle.kts",
+                "gradle.properties",
+                "gradle/wrapper/gradle-wrapper.properties",
+            ),
+        ),
+        **dict.fromkeys(("php", "composer"), ("composer.json", "composer.lock")),
+        "dotnet": _DOTNET,
         **dict.fromkeys(("mise", "asdf", "rtx"), _MISE),
         "direnv": (".envrc",),
         "nix": ("flake.nix", "flake.lock", "default.nix", "shell.nix"),

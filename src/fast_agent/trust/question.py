@@ -13,6 +13,7 @@ from fast_agent.diagnostics.rules import UNTRUSTED_CODE
 from fast_agent.errors import UnapprovedError
 from fast_agent.text.visible import visible
 from fast_agent.trust.address import shown_address
+from fast_agent.trust.digest import ABSENT
 from fast_agent.trust.effect import EFFECT_KINDS
 from fast_agent.trust.origin import address_of_root
 
@@ -330,13 +331,17 @@ def _without_files(effect: Effect) -> Effect:
 
 
 def _changed_files(before: Effect, now: Effect) -> Iterator[str]:
-    for name in sorted(before.files.keys() | now.files.keys()):
+    names = before.files.keys() | now.files.keys()
+    unasked = [one for one in now.files.keys() - before.files.keys() if now.files[one] == ABSENT]
+    for name in sorted(names.difference(unasked)):
         if name not in before.files:
             yield f"{name} is new"
         elif name not in now.files:
             yield f"{name} is no longer among its files"
         elif before.files[name] != now.files[name]:
             yield f"{name} changed"
+    if unasked:  # of a version that knew fewer files of its launcher
+        yield f"it covers files that are not there yet, such as {min(unasked)}"
 
 
 def _wrapped(line: str, columns: int | None) -> list[str]:
