@@ -175,6 +175,8 @@ def test_a_program_that_is_missing_cannot_be_approved(root: Path, tools: Path) -
          ["served/web.py", "served/__init__.py", "uvicorn.py"]),
         (["bash", "-c", "cd deep && exec python3 'serve.py'"], ["deep/serve.py", "deep/beside.py"],
          ["deep/serve.py", "deep/beside.py"]),
+        (["python3", "-c", "import deep.serve; deep.serve.run()"], ["deep/serve.py"],
+         ["deep/serve.py"]),
         (["python3", "bin/serve"], ["bin/serve", "bin/beside.py"], ["bin/serve", "bin/beside.py"]),
         (["python3", "src/serve.py"], ["src/serve.py", "src/json.pyc", "src/fast.so"],
          ["src/serve.py", "src/json.pyc", "src/fast.so"]),

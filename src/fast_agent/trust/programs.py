@@ -255,12 +255,14 @@ def _cover_words(cover: _Cover, program: str, args: Sequence[str], cwd: Path) ->
 
 
 def file_words(args: Sequence[str]) -> Iterator[str]:
-    """Yield what may name a file: words, their parts, the words of a shell's line.
+    """Yield what may name a file: words, their parts, the words of a shell's line or of code.
 
     Servers of Python take `server.py:app` and `package.server:app`.
     """
     for arg in args:
-        for word in (arg, *_SPLIT.split(arg)) if _SPLIT.search(arg) else (arg,):
+        words = [one for one in _SPLIT.split(arg) if one != arg]
+        yield from (f"{word.replace('.', '/')}.py" for word in words if word)
+        for word in (arg, *words):
             yield word
             if word[:1] == "-" and word[2:]:
                 yield word[2:]  # `-r./hook` of Ruby, `-Ilib` of Perl
