@@ -109,6 +109,7 @@ async def test_a_full_window_is_compacted_by_openai_and_survives_its_session(
                 "the second",
             ]
             assert ann(app).usage.requests == 3
+            assert ann(app).usage.total_tokens == 900 + 920 + 15
     assert [one.path for one in wire.seen] == ["/responses", "/responses/compact", "/responses"]
     assert "the first answer" in sent(wire, 1)
     assert "b3BhcXVl" in sent(wire, 2)
@@ -177,6 +178,7 @@ async def test_a_person_has_anthropic_compact_a_conversation(
     asked, after = wire.seen[1].body, wire.seen[2].body
     assert asked["compaction"]["type"] == "summarize"
     assert "the names" in asked["compaction"]["instructions"]
+    assert "Be kind." not in asked["compaction"]["instructions"]  # that is its system prompt
     assert "compaction" not in after
     blocks = [block for one in after["messages"] for block in one["content"]]
     assert [block["type"] for block in blocks] == ["compaction", "text"]
