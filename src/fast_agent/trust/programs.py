@@ -106,18 +106,7 @@ def examine_program(
         return Program(None, line, notes=(missing,), refusal=missing)
     cover = _Cover(root)
     try:
-        loads = [env[name] for name in sorted(env) if FIRST_VARIABLES.fullmatch(name)]
-        loads += [one for value in loads for one in value.split(os.pathsep)]
-        searched = list(_directories(cover, loads, cwd))
-        for place in searched:
-            with suppress(OSError):
-                cover.add_all(one for one in sorted(place.iterdir()) if one.is_file())
-        places = [cwd, *searched, *_directories(cover, file_words(args), cwd)]
-        module = _module_in(found, args)
-        for place in places:
-            _cover_words(cover, found, (*args, *loads), place)
-            if module is not None:
-                _cover_module(cover, module, place)
+        _cover_line(cover, found, args, cwd, env)
         _cover_launcher(cover, found, args, cwd)
     except _TooMuch:
         refusal = (
@@ -211,6 +200,8 @@ class _Cover:
 
     def note(self, file: Path) -> None:
         """Cover that there is a file, whatever it contains."""
+        if len(self.files) >= MAX_FILES:
+            raise _TooMuch
         self.files.setdefault(self._name(file), PRESENT)
 
     def add_all(self, files: Iterable[Path]) -> None:
@@ -225,6 +216,23 @@ class _Cover:
     def holds(self, place: Path) -> bool:
         """Return whether a path without links is inside the root."""
         return place.is_relative_to(self.root)
+
+
+def _cover_line(
+    cover: _Cover, program: str, args: Sequence[str], cwd: Path, env: Mapping[str, str]
+) -> None:
+    """Cover what the words of a line, and variables that change which code runs, would load."""
+    loads = [env[name] for name in sorted(env) if FIRST_VARIABLES.fullmatch(name)]
+    loads += [one for value in loads for one in value.split(os.pathsep)]
+    searched = list(_directories(cover, loads, cwd))
+    for place in searched:
+        with suppress(OSError):
+            cover.add_all(one for one in sorted(place.iterdir()) if one.is_file())
+    module = _module_in(program, args)
+    for place in (cwd, *searched, *_directories(cover, file_words(args), cwd)):
+        _cover_words(cover, program, (*args, *loads), place)
+        if module is not None:
+            _cover_module(cover, module, place)
 
 
 def _directories(cover: _Cover, words: Iterable[str], cwd: Path) -> Iterator[Path]:
