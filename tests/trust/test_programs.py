@@ -229,6 +229,15 @@ def test_a_directory_without_init_counts_where_a_module_names_it(root: Path, too
 
 
 @pytest.mark.spec("TR-P2.1")
+def test_the_environment_of_a_linked_python_counts(root: Path, tools: Path) -> None:
+    plant(root / "env/pyvenv.cfg", "home = /usr/bin\n")
+    (root / "env/bin").mkdir()
+    (root / "env/bin/python").symlink_to(tools / "python3")
+    program = examine(root, str(tools), "./env/bin/python", "-m", "elsewhere")
+    assert program.files["env/pyvenv.cfg"] != ABSENT
+
+
+@pytest.mark.spec("TR-P2.1")
 @pytest.mark.parametrize("name", ["PATH", "PYTHONPATH", "LD_LIBRARY_PATH"])
 def test_the_directories_a_variable_names_count(root: Path, tools: Path, name: str) -> None:
     for file in ("lib/env", "lib/libc.so.6", "lib/served/__init__.py", "bin/other"):

@@ -24,6 +24,7 @@ _PYTHON: Final = (
     "sitecustomize.py",
     "usercustomize.py",
     "pyvenv.cfg",
+    ".venv/pyvenv.cfg",
     "pyproject.toml",
 )
 _UV: Final = (*_PYTHON, "uv.toml", "uv.lock", ".python-version", ".env")

@@ -335,6 +335,10 @@ def _launch_directories(
             place = Path(os.path.realpath(cwd / word))
             if cover.holds(place) and place.exists():
                 starts.append(place if place.is_dir() else place.parent)
+            # The link `.venv/bin/python` leads elsewhere, and its `.venv` decides what is imported.
+            beside = Path(os.path.realpath((cwd / word).parent))
+            if os.path.lexists(cwd / word) and cover.holds(beside):
+                starts.append(beside)
         except (OSError, ValueError):
             continue
     found: dict[Path, None] = {}
