@@ -242,7 +242,7 @@ def test_the_environment_of_a_linked_python_counts(root: Path, tools: Path) -> N
 def test_the_directories_a_variable_names_count(root: Path, tools: Path, name: str) -> None:
     for file in ("lib/env", "lib/libc.so.6", "lib/served/__init__.py", "bin/other"):
         plant(root / file)
-    env = {name: f"/usr/bin:./lib:{root}/none:"}
+    env = {name: f"/usr/bin:./lib:{root}/none:", "NODE_ENV": "bin"}
     program = examine(root, str(tools), "python3", "-m", "served", env=env)
     assert {"lib/env", "lib/libc.so.6", "lib/served/__init__.py"} <= set(program.files)
     assert "bin/other" not in program.files

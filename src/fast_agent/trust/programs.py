@@ -30,8 +30,8 @@ ONLY_LINE: Final = "only this command line is approved"
 DOWNLOADS: Final = "downloads and runs whatever is newest at every start"
 
 FIRST_VARIABLES: Final = re.compile(
-    r"PATH|LD_.*|DYLD_.*|PYTHON.*|NODE_.*|BASH_ENV|ENV|ZDOTDIR|GIT_.*|.*_PROXY|UV_.*|NPM_CONFIG_.*"
-    r"|PERL5.*|RUBY.*|LUA_.*|PHP.*|CLASSPATH|.*JAVA.*_OPTIONS|DOTNET_STARTUP_HOOKS",
+    r"PATH|LD_.*|DYLD_.*|PYTHON.*|NODE_OPTIONS|NODE_PATH|BASH_ENV|ZDOTDIR|GIT_.*|.*_PROXY|UV_.*"
+    r"|NPM_CONFIG_.*|PERL5.*|RUBY.*|LUA_.*|PHP.*|CLASSPATH|.*JAVA.*_OPTIONS|DOTNET_STARTUP_HOOKS",
     re.IGNORECASE,
 )
 """Variables that change which code runs, shown before the others (TR-P4)."""
