@@ -248,7 +248,7 @@ def test_the_directories_a_variable_names_count(root: Path, tools: Path, name: s
     assert "bin/other" not in program.files
 
 
-@pytest.mark.spec("TR-P2.1", "TR-P4.1")
+@pytest.mark.spec("TR-P2.1", "TR-P4.1b")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
