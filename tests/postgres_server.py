@@ -9,9 +9,12 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
+
+from tests.processes import children_of, lives
 
 PASSWORD = "s3cret-of-the-database"
 USER = "agents"
@@ -143,11 +146,18 @@ class PostgresServer:
         process, self._process = self._process, None
         if process is None:
             return
+        # Left to themselves, its children may still answer before they notice that it is gone.
+        children = children_of(process.pid)
         os.killpg(process.pid, signal.SIGKILL)
+        for child in children:
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
         process.wait()
-        # The server's children notice that it is gone by themselves; wait until its port is free.
         end = time.monotonic() + _SECONDS
         while time.monotonic() < end:
+            if any(map(lives, children)):
+                time.sleep(0.02)
+                continue
             with socket.socket() as probe:
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 try:
