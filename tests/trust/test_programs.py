@@ -295,6 +295,10 @@ def test_what_takes_the_name_of_a_library_counts(
     assert there == {"main.py", "pack/__init__.py"}
     plant(root / "main.py", "changed\n")
     assert examine(root, str(tools), *way, "elsewhere").files == program.files
+    plant(root / "sitecustomize.py")
+    now = examine(root, str(tools), *way, "elsewhere")
+    assert now.files["sitecustomize.py"].startswith("sha256:")  # its launcher reads it
+    (root / "sitecustomize.py").unlink()
     for name in ("anyio.py", "httpx/__init__.py", "ssl.abi3.so", "re.pyc"):
         plant(root / name)
         now = examine(root, str(tools), *way, "elsewhere")

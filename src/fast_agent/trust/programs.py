@@ -183,7 +183,7 @@ class _Cover:
     def add(self, file: Path) -> None:
         """Cover a file; one that is missing counts as absent."""
         name = self._name(file)
-        if name in self.files:
+        if self.files.get(name, PRESENT) != PRESENT:
             return
         if len(self.files) >= MAX_FILES:
             raise _TooMuch
@@ -313,10 +313,9 @@ def _cover_directory(cover: _Cover, folder: Path) -> None:
 
 def _cover_launcher(cover: _Cover, program: str, args: Sequence[str], cwd: Path) -> None:
     """Cover the files the launcher reads, from each directory it starts in up to the root."""
-    name = _program_name(program)
-    files = FILES_OF.get("python" if _PYTHON.fullmatch(name) else name)
-    inside = _is_inside(Path(program), cover.root)
-    if files is None and not inside and not cover.named:
+    files = FILES_OF.get("python" if _is_python(program) else _program_name(program))
+    starts_any = _is_inside(Path(program), cover.root) or any(map(_is_python, args))
+    if files is None and not starts_any and not cover.named:
         return
     names = files or PROJECT_FILES
     for folder in _launch_directories(cover, program, args, cwd):
