@@ -202,6 +202,14 @@ async def test_a_gateway_has_the_words_of_openai(start_wire: StartWire, provider
     assert error.message.endswith(f"`: {text}")
 
 
+@pytest.mark.parametrize("body", [b'{"message": ' * 20_000, b"{no json", b'{"message": "why"}'])
+async def test_an_error_is_shown_whatever_its_body_is(start_wire: StartWire, body: bytes) -> None:
+    asked = ask_of(start_wire, Reply([body], status=400), provider="mistral")
+    error = await failure_of_request(asked)
+    assert error.message.startswith("`mistral.m` rejected the request (HTTP 400)")
+    assert error.message.endswith(": why") is (b"why" in body)
+
+
 @pytest.mark.parametrize(
     "event", [b'event: error\ndata: {"error":{"message":"%s"}}', b'data: {"error":"%s"}']
 )

@@ -318,7 +318,7 @@ def _detail(error: lib.ModelAPIError, endpoint: Endpoint) -> str:
     """Find the provider's own sentence in its answer."""
     body: object = error.body
     if isinstance(body, str) and body.lstrip().startswith("{"):  # as the SDK of Mistral leaves it
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             body = json.loads(body)
     for _ in range(3):
         if not isinstance(body, Mapping):
