@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from fast_agent.cards.card_files import CARD_SUFFIXES, TEST_SUFFIXES
 from fast_agent.config.home import CONFIG_NAMES, SECRETS_NAMES
 from fast_agent.trust.launchers import is_launcher_file
-from fast_agent.trust.programs import file_words
+from fast_agent.trust.programs import named_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,10 +124,7 @@ class ProtectedFiles:
             yield os.path.abspath(source)  # noqa: PTH100
         for target in self._commands():
             start = Path(target.cwd or program.workspace)
-            words = list(file_words((target.command, *target.args)))
-            # `uv --directory srv run server.py` names a file of that directory.
-            places = [start, *(start / word for word in words if os.path.isdir(start / word))]  # noqa: PTH112
-            yield from (str(place / word) for place in places for word in words)
+            yield from named_files((target.command, *target.args), start)
 
     def _commands(self) -> Iterator[StdioTarget]:
         from fast_agent.mcp.server import StdioTarget, from_connect, from_settings

@@ -229,7 +229,7 @@ def _cover_line(
         with suppress(OSError):
             cover.add_all(one for one in sorted(place.iterdir()) if one.is_file())
     module = _module_in(program, args)
-    for place in (cwd, *searched, *_directories(cover, file_words(args), cwd)):
+    for place in (cwd, *searched, *_directories(cover, _words(args), cwd)):
         _cover_words(cover, program, (*args, *loads), place)
         if module is not None:
             _cover_module(cover, module, place)
@@ -247,7 +247,7 @@ def _directories(cover: _Cover, words: Iterable[str], cwd: Path) -> Iterator[Pat
 def _cover_words(cover: _Cover, program: str, args: Sequence[str], cwd: Path) -> None:
     """Cover each word that names a file of the root, with what that file loads."""
     is_python = any(map(_is_python, (program, *args)))
-    for word in (program, *file_words(args)):
+    for word in (program, *_words(args)):
         try:
             file = Path(os.path.realpath(cwd / word))
             if not cover.holds(file) or file in cover.seen:
@@ -262,7 +262,19 @@ def _cover_words(cover: _Cover, program: str, args: Sequence[str], cwd: Path) ->
             continue
 
 
-def file_words(args: Sequence[str]) -> Iterator[str]:
+def named_files(words: Sequence[str], cwd: Path) -> Iterator[str]:
+    """Yield the files that a command line may name, whether or not they are there.
+
+    Args:
+        words: The line: a program and its arguments.
+        cwd: The directory it starts in; a word may also start in one that another word names.
+    """
+    parts = list(_words(words))
+    places = [cwd, *(cwd / part for part in parts if os.path.isdir(cwd / part))]  # noqa: PTH112
+    yield from (str(place / part) for place in places for part in parts)
+
+
+def _words(args: Sequence[str]) -> Iterator[str]:
     """Yield what may name a file: words, their parts, the words of a shell's line or of code.
 
     Servers of Python take `server.py:app` and `package.server:app`.
@@ -329,7 +341,7 @@ def _launch_directories(
     cover: _Cover, program: str, args: Sequence[str], cwd: Path
 ) -> dict[Path, None]:
     starts = [Path(os.path.realpath(cwd))]
-    for word in (program, *file_words(args)):
+    for word in (program, *_words(args)):
         try:
             place = Path(os.path.realpath(cwd / word))
             if cover.holds(place) and place.exists():
