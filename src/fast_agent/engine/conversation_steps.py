@@ -47,6 +47,8 @@ _ENCODER: Final = json.JSONEncoder()
 _SORTED_ENCODER: Final = json.JSONEncoder(sort_keys=True)
 _COMPARED_MESSAGES: Final = 4
 """How many of the last messages of a request are compared when a turn continues."""
+_REMEMBERED_MESSAGES: Final = 64
+"""For so many messages the digest is remembered, since each is named by several requests."""
 
 
 class ConversationSteps(NullSteps):
@@ -378,7 +380,12 @@ class _LastParts(Parts):
 
     def digest_of_message(self, message: Message) -> str:
         """Name a message, without keeping it: the log of the session has it."""
-        return self._named(message_to_wire(message))
+        found = self._messages.get(id(message))
+        if found is None:
+            if len(self._messages) >= _REMEMBERED_MESSAGES:
+                self._messages.clear()
+            found = self._messages[id(message)] = message, self._named(message_to_wire(message))
+        return found[1]
 
     def digest_of_conversation(self, messages: Sequence[Message]) -> str:
         """Name a conversation."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from threading import RLock
 from typing import TYPE_CHECKING
@@ -96,6 +97,10 @@ class Decisions:
         self._reported: set[str] = set()
         self._reported_skills: set[str] = set()
         self._lock = RLock()
+
+    @cached_property
+    def _real_workspace(self) -> Path:
+        return end_of(self._workspace)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -258,7 +263,7 @@ class Decisions:
         Args:
             file: Its name.
         """
-        closed = self.closed_sets.get(end_of(self._workspace))
+        closed = self.closed_sets.get(self._real_workspace)
         return closed is None and self._part("guide", file) is None
 
     def check_test(self, file: str) -> None:
@@ -306,7 +311,7 @@ class Decisions:
             for effect in found.effects
             if self.grants[path].allows(effect)
         ]
-        return Provenance.of(self._workspace, sets, allowed)
+        return Provenance.of(self._real_workspace, sets, allowed)
 
     def is_approved(self, directory: Path) -> bool:
         """Return whether the project around a directory is approved, or the user's own."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -16,6 +14,7 @@ from fast_agent.trust.origin import address_of_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from fast_agent.trust.effect import Effect
     from fast_agent.trust.origin import Root
@@ -48,13 +47,12 @@ class Provenance:
         """Describe the sets of a run.
 
         Args:
-            directory: The directory the run works in, absolute.
+            directory: The directory the run works in, absolute and without links.
             sets: The sets.
             allowed: Those of their effects that are allowed.
         """
-        real = Path(os.path.realpath(directory))
-        around = [one.root for one in sets if real.is_relative_to(one.root)]
-        root = max(around, key=lambda one: len(one.parts), default=real)
+        around = [one.root for one in sets if directory.is_relative_to(one.root)]
+        root = max(around, key=lambda one: len(one.parts), default=directory)
         digests = sorted(one.digest for one in sets)
         whole = digests[0] if len(digests) == 1 else ""
         if len(digests) > 1:
