@@ -9,21 +9,28 @@ import anyio
 import pytest
 from anyio import to_thread
 from tests.patience import PATIENCE
-from tests.serve.agent_world import AgentWorld
+from tests.serve.agent_world import AgentWorld, ask, connected, heard, until
 from tests.serve.asgi_world import PROGRESS, open_app
 
+from fast_agent.agents.conversation import Conversation
 from fast_agent.errors import SessionError
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.provider import Addition, ServedTool, ToolAnswer
 from fast_agent.resources.service import ResourceService, ServerInfo
+from fast_agent.serve import agent_scopes, http_sessions
 from fast_agent.serve.http_sessions import HttpSessions
 from fast_agent.serve.resource_server import ResourceServer
+from fast_agent.sessions.sqlite.log import SqliteLog
+from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mcp.client import Client
     from tests.serve.asgi_world import Reply, Stream
 
+    from fast_agent.errors import FastAgentError
+    from fast_agent.sessions.event import Row
     from fast_agent.text.json_value import JsonObject
 
 pytestmark = pytest.mark.anyio
@@ -132,3 +139,94 @@ async def test_a_call_that_streams_ends_with_its_session(tmp_path: Path) -> None
             with anyio.fail_after(PATIENCE):
                 await stream.ended.wait()
             assert stream.reply.status == 200
+
+
+async def test_a_call_that_ends_with_its_session_is_still_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    writing, may_write = threading.Event(), threading.Event()
+    append = SqliteLog.append_durably
+
+    def write(self: SqliteLog, *rows: Row) -> None:
+        writing.set()
+        assert may_write.wait(PATIENCE)
+        append(self, *rows)
+
+    monkeypatch.setattr(SqliteLog, "append_durably", write)
+    agents = AgentWorld(tmp_path)
+    agents.card("slow", model="slow?seconds=600")
+    store = SessionStore(agents.home)
+    async with agents.serving(sessions=store) as server, open_app(server) as world:
+        await world.begin()
+        async with anyio.create_task_group() as tasks:
+            call = {"name": "slow", "arguments": {"message": "hello"}}
+            tasks.start_soon(world.send, "tools/call", call)
+            await until(lambda: server.scopes.in_use == 1)
+            tasks.start_soon(world.ask, "DELETE")
+            assert await to_thread.run_sync(writing.wait, PATIENCE)
+            await anyio.sleep(0.05)  # long enough to close the file under it
+            may_write.set()
+    (session,) = store.list()
+    assert session.turns == 1
+    with store.open(session.id) as again:
+        assert [turn.ended is not None for turn in again.state.turns] == [True]
+    assert caplog.messages == []
+
+
+async def test_a_conversation_that_is_being_parked_answers_its_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_scopes, "MAX_OPEN", 1)
+    closing, may_close = anyio.Event(), anyio.Event()
+    close = Conversation.aclose
+
+    async def aclose(self: Conversation) -> FastAgentError | None:
+        closing.set()
+        await may_close.wait()
+        return await close(self)
+
+    monkeypatch.setattr(Conversation, "aclose", aclose)
+    agents = AgentWorld(tmp_path)
+    agents.card("ann")
+    answers: list[str] = []
+    async with (
+        agents.serving(sessions=SessionStore(agents.home)) as server,
+        connected(server) as one,
+        connected(server) as two,
+    ):
+
+        async def ask_again(client: Client, message: str) -> None:
+            answers.append(await ask(client, "ann", message))
+
+        await ask(one, "ann", "first")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask_again, two, "other")
+            await closing.wait()  # of the first
+            tasks.start_soon(ask_again, one, "second")
+            await until(lambda: server.scopes.taken == 3)
+            may_close.set()
+        assert sorted(answers) == ["other", "second"]
+        assert await heard(one, "ann") == ["first", "first", "second", "second"]
+
+
+async def test_as_many_sessions_as_may_be_are_open_while_others_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_sessions, "MAX_SESSIONS", 2)
+    server = ResourceServer(ResourceService(Catalog(()), ServerInfo("test", "1")))
+    may_close = anyio.Event()
+
+    async def close(session: object) -> None:
+        await may_close.wait()
+
+    monkeypatch.setattr(server, "close", close)
+    sessions = HttpSessions(server)
+    for _ in range(2):
+        await sessions.new("a")
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(sessions.new, "a")
+        await anyio.wait_all_tasks_blocked()
+        assert len(sessions) <= 2
+        may_close.set()
+    assert len(sessions) == 2

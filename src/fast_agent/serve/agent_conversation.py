@@ -5,7 +5,7 @@ from __future__ import annotations
 from logging import getLogger
 from typing import TYPE_CHECKING
 
-from anyio import CancelScope, Lock
+from anyio import CancelScope, Event, Lock
 from anyio.to_thread import run_sync
 
 from fast_agent.errors import SessionError
@@ -46,6 +46,7 @@ class ServedConversation:
         "_conversation",
         "_interrupted",
         "_is_of_former_life",
+        "_left",
         "_preparing",
         "_session",
         "_session_id",
@@ -71,6 +72,7 @@ class ServedConversation:
         self._session: Session | None = None
         self._session_id = session_id
         self._is_of_former_life = session_id is not None
+        self._left = Event()
         self._preparing = Lock()
         self._interrupted: Interrupted | None = None
 
@@ -117,24 +119,39 @@ class ServedConversation:
         """Whether it is kept as a session, and so may be parked."""
         return self._store is not None
 
+    def leave(self) -> None:
+        """Note that a request no longer uses it."""
+        self.using -= 1
+        self._left.set()
+
+    async def unused(self) -> None:
+        """Wait until no request uses it."""
+        while self.using:
+            self._left = Event()
+            await self._left.wait()
+
     async def prepare(self) -> None:
         """Hold its session, where other servers answer it too, without blocking the event loop.
 
         If another server wrote it, agents are made again from the session's current state. Where
-        no other server can, the session of a former life of this one is opened.
+        no other server can, the session of a former life of this one is opened. One that is being
+        parked is waited for.
 
         Raises:
             FastAgentError: Another server uses it, or it cannot be read.
         """
-        if self._store is None or not (self._store.is_shared or self._is_of_former_life):
+        store = self._store
+        if store is None:
+            return
+        if not (store.is_shared or self._is_of_former_life or self._preparing.locked()):
             return
         async with self._preparing:
-            if not self._store.is_shared and not self._is_of_former_life:
-                return  # another request opened it
+            if not store.is_shared and not self._is_of_former_life:
+                return  # another request opened it, or it was parked
             if self._session is not None:
                 if await run_sync(self._session.acquire):
                     return
-                await self.park()
+                await self._park()
             self._session = await run_sync(self._opened)
 
     async def take_up(self, agent: str, text: str) -> None:
@@ -162,14 +179,14 @@ class ServedConversation:
         if session is None or self.using or self._store is None or not self._store.is_shared:
             return
         async with self._preparing:
-            if self.using:
-                return  # a request arrived in between
+            if self.using or self._session is not session:
+                return  # a request arrived in between, or it ended
             try:
                 await run_sync(session.release)
             except SessionError as error:
                 # What it has in memory is not what is kept.
                 log.warning("%s", error.message)
-                await self.park()
+                await self._park()
 
     async def change_to(self, generation: Generation) -> None:
         """Go on with the agents of another generation, which remember what those here do.
@@ -200,24 +217,28 @@ class ServedConversation:
             left.leave()
 
     async def park(self) -> None:
-        """Release agents and session; the transcript stays in the session."""
+        """Release agents and session, if no request uses it; the session keeps what was said."""
+        async with self._preparing:
+            if not self.using:
+                await self._park()
+
+    async def _park(self) -> None:
         conversation, session = self._conversation, self._session
         self._conversation = self._session = None
         try:
             if conversation is not None:
                 await conversation.aclose()
         finally:
-            if session is not None and self._begin is not None:
-                session.close()  # at once: it may be taken up again
-            elif session is not None:
+            if session is not None:
                 with CancelScope(shield=True):
                     await run_sync(session.close)  # it waits for the disk
 
     async def aclose(self) -> None:
         """End it; its session, where it has one, can be resumed elsewhere."""
-        self._begin = None
         try:
-            await self.park()
+            async with self._preparing:
+                self._begin = None
+                await self._park()
         finally:
             self.generation.leave()
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 from logging import getLogger
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from anyio import CancelScope
+from anyio import CancelScope, move_on_after
 from anyio.to_thread import run_sync
 
 from fast_agent.errors import FastAgentError
@@ -34,6 +34,9 @@ InstanceScope: TypeAlias = Literal["shared", "connection", "request"]
 
 MAX_OPEN = 64
 """Maximum number of unused conversations that are kept as sessions and hold agents."""
+
+_ENDING_SECONDS = 5.0
+"""How long a conversation is held for its cancelled calls, which still write how they ended."""
 
 _DESCRIPTORS = 4
 """Descriptors of an open session: database, write-ahead log, its index, lock."""
@@ -152,10 +155,12 @@ class ConversationPool:
         return conversation
 
     async def disconnect(self, conversation: ServedConversation) -> None:
-        """End the conversation of a connection that has ended."""
-        self._open.pop(conversation, None)
+        """End the conversation of a connection that has ended, after its cancelled calls."""
         self._connected.discard(conversation)
         with CancelScope(shield=True):
+            with move_on_after(_ENDING_SECONDS):
+                await conversation.unused()
+            self._open.pop(conversation, None)
             await conversation.aclose()
 
     @asynccontextmanager
@@ -177,7 +182,7 @@ class ConversationPool:
         try:
             yield conversation
         finally:
-            conversation.using -= 1
+            conversation.leave()
             self._in_use -= 1
             conversation.used_at = self._clock()
             with CancelScope(shield=True):
@@ -204,9 +209,8 @@ class ConversationPool:
             return None
         await self._expire()
         if session_id is None:
-            await self._make_room(owner)
             name = self._new_id()
-            return name, self._keep(name, await self._new(name), owner)
+            return name, await self._keep(name, await self._new(name), owner)
         found = self._by_id.get(session_id) if isinstance(session_id, str) else None
         if found is None and isinstance(session_id, str):
             found = await self._of_another_server(session_id, owner)
@@ -268,7 +272,14 @@ class ConversationPool:
         alias = None if name is None else self._alias(name)
         return ServedConversation(generation, partial(self._begin, alias), store, session_id)
 
-    def _keep(self, name: str, conversation: ServedConversation, owner: str) -> ServedConversation:
+    async def _keep(
+        self, name: str, conversation: ServedConversation, owner: str
+    ) -> ServedConversation:
+        try:
+            await self._make_room(owner)
+        except BaseException:
+            await conversation.aclose()
+            raise
         conversation.used_at = self._clock()
         self._by_id[name] = conversation
         self._shares.add(name, owner)
@@ -287,8 +298,7 @@ class ConversationPool:
         session_id = await run_sync(store.aliased, self._alias(name), self._limits.idle_seconds)
         if session_id is None:
             return None
-        await self._make_room(owner)
-        return self._keep(name, await self._new(name, session_id), owner)
+        return await self._keep(name, await self._new(name, session_id), owner)
 
     def _alias(self, name: str) -> str:
         """Return what the store knows a conversation by, which is of no use to who reads it there.
@@ -324,18 +334,17 @@ class ConversationPool:
             await self._end(name)
 
     async def _make_room(self, owner: str) -> None:
-        """End a conversation of the client with the most of them, if there are as many as can be.
+        """End a conversation of the client with the most of them while there are as many as can be.
 
         Raises:
             RequestRefused: None can end.
         """
-        if not self._shares.full:
-            return
-        name = self._shares.to_end(owner, lambda one: not self._by_id[one].using)
-        if name is None or self._by_id[name].using:
-            most = self._limits.conversations
-            raise RequestRefused(INTERNAL_ERROR, f"too many active conversations (limit: {most})")
-        await self._end(name)
+        while self._shares.full:  # while one ends, another request may take its place
+            name = self._shares.to_end(owner, lambda one: not self._by_id[one].using)
+            if name is None or self._by_id[name].using:
+                problem = f"too many active conversations (limit: {self._limits.conversations})"
+                raise RequestRefused(INTERNAL_ERROR, problem)
+            await self._end(name)
 
     async def _end(self, name: str) -> None:
         self._shares.remove(name)

@@ -111,7 +111,7 @@ class HttpSessions:
         Returns:
             The session, which is in use until `used` says otherwise; None if there is no room.
         """
-        if self._shares.full:
+        while self._shares.full:  # while one ends, another client may take its place
             name = self._shares.to_end(owner, lambda one: not self._open[one].using)
             if name is None:
                 return None
