@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -297,3 +298,19 @@ def test_wrong_cards_end_it_before_it_answers(tmp_path: Path) -> None:
         out, said = client.process.communicate(timeout=60)
         assert (client.process.returncode, out) == (1, b"")
         assert b"modle" in said
+
+
+def test_an_editor_may_leave_more_sessions_open_than_most_systems_allow_files(
+    tmp_path: Path,
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+    try:
+        client = RawClient(tmp_path, "--model", "passthrough")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with client:
+        client.initialize()
+        for number in range(40):
+            assert client.prompt(number, client.open(), "hi")["result"]["stopReason"] == "end_turn"
+        assert client.end() == (0, "")

@@ -77,6 +77,7 @@ class AcpCommand(DumpOptions):
         from fast_agent.acp.server import serve_stdio
         from fast_agent.cli.main import end_start
         from fast_agent.config.home import home_directory
+        from fast_agent.serve.connections import raise_descriptor_limit
 
         home = home_directory(os.environ)
         opening = SessionOpening(
@@ -91,6 +92,7 @@ class AcpCommand(DumpOptions):
             trust_cards=self.trust,
             store=None if self.no_session else cache(partial(card_options.session_store, program)),
         )
+        raise_descriptor_limit()  # editors leave sessions open, each of which holds its files
         end_start()
         report_input("an editor is expected on standard input: name this command in its settings")
         serve_stdio(opening, watch=self.watch, handover=handover)
