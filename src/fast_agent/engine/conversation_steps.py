@@ -378,14 +378,11 @@ class _LastParts(Parts):
     What came before them is what the session's log holds, which is read to that very point.
     """
 
-    def digest_of_message(self, message: Message) -> str:
+    def _digest_of_new(self, message: Message) -> str:
         """Name a message, without keeping it: the log of the session has it."""
-        found = self._messages.get(id(message))
-        if found is None:
-            if len(self._messages) >= _REMEMBERED_MESSAGES:
-                self._messages.clear()
-            found = self._messages[id(message)] = message, self._named(message_to_wire(message))
-        return found[1]
+        if len(self._messages) >= _REMEMBERED_MESSAGES:
+            self._messages.clear()
+        return self._named(message_to_wire(message))
 
     def digest_of_conversation(self, messages: Sequence[Message]) -> str:
         """Name a conversation."""

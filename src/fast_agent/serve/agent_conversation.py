@@ -72,7 +72,7 @@ class ServedConversation:
         self._session: Session | None = None
         self._session_id = session_id
         self._is_of_former_life = session_id is not None
-        self._left = Event()
+        self._left: Event | None = None
         self._preparing = Lock()
         self._interrupted: Interrupted | None = None
 
@@ -122,12 +122,14 @@ class ServedConversation:
     def leave(self) -> None:
         """Note that a request no longer uses it."""
         self.using -= 1
-        self._left.set()
+        left, self._left = self._left, None
+        if left is not None:
+            left.set()
 
     async def unused(self) -> None:
         """Wait until no request uses it."""
         while self.using:
-            self._left = Event()
+            self._left = self._left or Event()
             await self._left.wait()
 
     async def prepare(self) -> None:

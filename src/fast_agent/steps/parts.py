@@ -125,8 +125,11 @@ class Parts:
         """Name a message."""
         found = self._messages.get(id(message))
         if found is None:
-            found = self._messages[id(message)] = message, self.digest(message_to_wire(message))
+            found = self._messages[id(message)] = message, self._digest_of_new(message)
         return found[1]
+
+    def _digest_of_new(self, message: Message) -> str:
+        return self.digest(message_to_wire(message))
 
     def digest_of_conversation(self, messages: Sequence[Message]) -> str:
         """Name a conversation: a new message costs one piece, however long the conversation."""
