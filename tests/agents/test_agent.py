@@ -155,6 +155,22 @@ async def test_a_turn_does_not_start_with_an_assistant_message(make_agent: MakeA
         await agent.send(Message.assistant("hi"))
 
 
+async def test_an_agent_closes_its_model_once(
+    make_agent: MakeAgent, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    model = script([Message.assistant("hi")])
+
+    async def aclose() -> None:
+        closed.append("model")
+
+    monkeypatch.setattr(model, "aclose", aclose)
+    agent = make_agent(model)
+    await agent.aclose()
+    await agent.aclose()
+    assert closed == ["model"]
+
+
 async def test_a_closed_agent_takes_no_message(make_agent: MakeAgent) -> None:
     agent = make_agent(PassthroughModel())
     await agent.aclose()

@@ -123,19 +123,19 @@ async def test_they_are_in_the_journal_before_the_model_gets_them(
 
 @pytest.mark.spec("T-B1.4")
 async def test_a_workflow_hands_it_to_the_member_that_is_running() -> None:
-    world = World({"one": [Call("nothing"), "first"], "two": ["second"]})
+    world = World({"one": [Call("nothing"), "first"], "two": [Call("nothing"), "second"]})
 
     async def pause(name: str) -> None:
-        if name == "one" and len(world.asked("one")) == 1:
-            line.steer("to the chain")
+        if len(world.asked(name)) == 1:
+            line.steer(f"to {name}")
 
     world.pause = pause
     chain = card("line", "chain", sequence=("one", "two"))
     async with world.runtime(chain, *agents(("one", "two"))) as runtime:
         line = runtime.agent("line")
         await line.generate("go")
-    assert world.asked("one")[1].text == "to the chain"
-    assert [seen.text for seen in world.asked("two")] == ["first"]
+    assert world.asked("one")[1].text == "to one"
+    assert [seen.text for seen in world.asked("two")] == ["first", "to two"]
 
 
 @pytest.mark.spec("T-B1.4")

@@ -324,6 +324,15 @@ async def test_messages_of_a_card_are_templates_of_every_instance(
         assert len(runtime.clone("alice", ()).history) == 0
 
 
+async def test_a_card_from_the_web_gets_no_messages_from_files_here(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    (tmp_path / "private.md").write_text("---USER\nq\n---ASSISTANT\na\n")
+    remote = agent(messages=("private.md",), remote="https://example.com/card.md")
+    async with new_runtime(remote) as runtime:
+        assert list(runtime.default.history) == []
+
+
 async def test_a_messages_file_that_is_not_there(new_runtime: NewRuntime) -> None:
     async with new_runtime(agent(messages=("none.json",))) as runtime:
         with pytest.raises(HistoryError, match=r"none\.json"):

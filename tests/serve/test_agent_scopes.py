@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -24,11 +27,12 @@ from fast_agent.serve.agent_server import SESSION_ID
 from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from mcp.client import Client
 
 pytestmark = pytest.mark.anyio
 ERAS = ("legacy", "2026-07-28")
 MODERN = "2026-07-28"
+OWN_DESCRIPTORS = Path("/proc/self/fd")
 
 
 @pytest.fixture
@@ -214,6 +218,45 @@ async def test_served_conversations_are_sessions_of_the_log(
     assert ["first", "first", "second", "second"] in histories
     for one in store.list():
         store.open(one.id).close()  # no lock is held any more
+
+
+@pytest.mark.skipif(not OWN_DESCRIPTORS.exists(), reason="not run: the system does not list them")
+async def test_no_open_session_takes_more_descriptors_than_are_counted_for_it(
+    world: AgentWorld,
+) -> None:
+    world.card("lead", agents="[bob]")
+    store = SessionStore(world.home)
+    async with (
+        world.serving(scope="connection", sessions=store) as server,
+        AsyncExitStack() as stack,
+    ):
+        clients = [await stack.enter_async_context(connected(server)) for _ in range(4)]
+
+        async def open_descriptors(*clients: Client) -> int:
+            for client in clients:
+                await ask(client, "lead", "***CALL_TOOL agent__bob {}")
+            return len(os.listdir(OWN_DESCRIPTORS))  # noqa: PTH208 - nothing that waits
+
+        before = await open_descriptors(clients[0])
+        more = await open_descriptors(*clients[1:]) - before
+        assert 0 < more <= 3 * agent_scopes.SESSION_DESCRIPTORS
+
+
+async def test_a_conversation_is_ended_though_its_connection_is_cancelled(
+    world: AgentWorld,
+) -> None:
+    store = SessionStore(world.home)
+    async with world.serving(scope="connection", sessions=store) as server:
+        conversation = await server.scopes.connect()
+        assert conversation is not None
+        async with server.scopes.used(conversation) as used:
+            await used.prepare()
+            await used.agent("ann").send("hello")
+        with anyio.CancelScope() as leaving:
+            leaving.cancel()
+            await server.scopes.disconnect(conversation)
+        (session,) = store.list()
+        store.open(session.id).close()  # its lock is not held any more
 
 
 @pytest.mark.spec("SCOPE-7")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fast_agent.serve.connections import ConnectionLimits, Connections
+from fast_agent.serve.connections import ConnectionLimits, Connections, LimitedLog
 
 
 class Held:
@@ -70,3 +70,17 @@ def test_a_body_that_was_read_makes_room() -> None:
     all_of_them.release(first)
     assert all_of_them.hold(second, 100)
     assert not first.ended
+
+
+def test_a_log_has_a_line_a_second_and_counts_the_others() -> None:
+    lines: list[str] = []
+    now = 0.0
+    log = LimitedLog(lines.append, lambda: now)
+    for now in (0.5, 1.0, 1.4, 1.5, 9.0, 9.1, 10.0):
+        log(f"at {now}")
+    assert lines == [
+        "at 0.5",
+        "at 1.5 (and 2 more since the last line)",
+        "at 9.0",
+        "at 10.0 (and 1 more since the last line)",
+    ]

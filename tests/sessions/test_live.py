@@ -67,6 +67,7 @@ async def test_what_was_used_is_counted_on(tmp_path: Path) -> None:
             conversation, used = runtime.new_conversation(journal=session.journal), runtime.usage
         assert (used.requests, used.tool_calls) == (7, 2)
         assert conversation.usage == used
+        assert session.journal.used == astuple(used)
     assert store.read(session.id)[1].used == astuple(used)
     with store.open(session.id) as again:
         async with live(world_of(), again.journal) as runtime:

@@ -38,8 +38,9 @@ MAX_OPEN = 64
 _ENDING_SECONDS = 5.0
 """How long a conversation is held for its cancelled calls, which still write how they ended."""
 
-_DESCRIPTORS = 4
-"""Descriptors of an open session: database, write-ahead log, its index, lock."""
+SESSION_DESCRIPTORS = 7
+"""Descriptors of an open session: its lock, and a database, a write-ahead log and its index for
+each of its events and the steps of its turns."""
 
 
 def max_open() -> int:
@@ -48,7 +49,7 @@ def max_open() -> int:
     Connections take half of them, and a quarter stays for conversations in use and for processes.
     """
     spare = spare_descriptors()
-    return MAX_OPEN if spare is None else max(1, min(MAX_OPEN, spare // 4 // _DESCRIPTORS))
+    return MAX_OPEN if spare is None else max(1, min(MAX_OPEN, spare // 4 // SESSION_DESCRIPTORS))
 
 
 class ScopeLimits(NamedTuple):
