@@ -21,10 +21,12 @@ from tests.serve.agent_world import (
     until,
 )
 
+from fast_agent.engine.conversation_steps import ConversationSteps
 from fast_agent.serve import agent_scopes
 from fast_agent.serve.agent_scopes import ScopeLimits
 from fast_agent.serve.agent_server import SESSION_ID
 from fast_agent.sessions.store import SessionStore
+from fast_agent.steps.parts import StepRedactor
 
 if TYPE_CHECKING:
     from mcp.client import Client
@@ -225,7 +227,7 @@ async def test_no_open_session_takes_more_descriptors_than_are_counted_for_it(
     world: AgentWorld,
 ) -> None:
     world.card("lead", agents="[bob]")
-    store = SessionStore(world.home)
+    store = SessionStore(world.home, steps=lambda place: ConversationSteps(place, StepRedactor()))
     async with (
         world.serving(scope="connection", sessions=store) as server,
         AsyncExitStack() as stack,

@@ -10,7 +10,7 @@ import pytest
 from tests.patience import pass_seconds
 from tests.sessions.live_world import live, world_of
 from tests.sessions.refusing_journal import Refusing
-from tests.sessions.session_world import sqlite_log, store_in, texts
+from tests.sessions.session_world import START, sqlite_log, store_in, texts
 from tests.workflows.scripted_world import World
 
 from fast_agent.agents.events import ModelAnswered, ToolFinished, TurnFinished, TurnStarted
@@ -21,6 +21,7 @@ from fast_agent.messages.history import check_validity
 from fast_agent.messages.message import Message
 from fast_agent.models.script import Fail
 from fast_agent.sessions.event import HistoryCompacted
+from fast_agent.sessions.store import SessionStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,8 +59,9 @@ async def test_a_resumed_session_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("SESSION-17")
-async def test_what_was_used_is_counted_on(tmp_path: Path) -> None:
-    store = store_in(tmp_path)
+@pytest.mark.parametrize("every_turn", [True, False], ids=["each turn to the disk", "not yet"])
+async def test_what_was_used_is_counted_on(tmp_path: Path, *, every_turn: bool) -> None:
+    store = store_in(tmp_path) if every_turn else SessionStore(tmp_path, now=lambda: START)
     with store.create() as session:
         async with live(world_of(), session.journal) as runtime:
             await runtime.agent("lead").send("go first")
