@@ -93,9 +93,9 @@ screens: setup  ## Write the screens of the terminal again, as text for tests an
 
 .PHONY: loops
 loops: setup  ## Run the tests of agents, workflows and apps by every runner of coroutines
-	for runner in asyncio.run anyio.run "running loop"; do \
+	for runner in asyncio.run anyio.run "running loop" uvloop.run; do \
 	  $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --runner "$$runner" \
-	    tests/agents tests/runtime tests/workflows tests/app || exit 1; done
+	    tests/agents tests/runtime tests/workflows tests/app tests/serve || exit 1; done
 
 fuzz: setup  ## Run the fuzz tests long, and another way each time
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest --timeout 3600 tests/fuzz

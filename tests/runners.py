@@ -7,7 +7,7 @@ others.
 
 A test or fixture marked `anyio` that is a coroutine function runs by one of the runners: the one
 of its `runner` marker, the one of `--runner NAME`, or else one that is chosen by the test's id, so
-that each runner has a third of the tests and a test always has the same.
+that each runner of asyncio's loop has a third of the tests and a test always has the same.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import Context, copy_context
 from functools import partial, wraps
+from importlib.util import find_spec
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 from zlib import crc32
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 
 T = TypeVar("T")
-RunnerName: TypeAlias = Literal["asyncio.run", "anyio.run", "running loop"]
-RUNNERS: tuple[RunnerName, ...] = get_args(RunnerName)
+RunnerName: TypeAlias = Literal["asyncio.run", "anyio.run", "running loop", "uvloop.run"]
+RUNNERS: tuple[RunnerName, ...] = tuple(
+    name for name in get_args(RunnerName) if name != "uvloop.run" or find_spec("uvloop")
+)
+_OF_ASYNCIO: tuple[RunnerName, ...] = get_args(RunnerName)[:3]
 
 _CANCEL_SECONDS = 10
 
@@ -39,14 +43,15 @@ class Runner:
     """An event loop, and how coroutines run in it.
 
     Args:
-        name: `asyncio.run` and `anyio.run` run a test and its fixtures in one task, as one `main`;
-            `running loop` runs the setup of each fixture, the test, and the end of each fixture in
-            a task of its own, in a loop that just runs, as a notebook does its cells.
+        name: `asyncio.run`, `anyio.run` and `uvloop.run` run a test and its fixtures in one task,
+            as one `main`; `running loop` runs the setup of each fixture, the test, and the end of
+            each fixture in a task of its own, in a loop that just runs, as a notebook does its
+            cells.
     """
 
     def __init__(self, name: RunnerName) -> None:
         self._name: RunnerName = name
-        self._runner = asyncio.Runner()
+        self._runner = asyncio.Runner(loop_factory=_loop_factory(name))
         self._loop = self._runner.get_loop()
         self._loop.set_exception_handler(self._note)
         self._raised: list[BaseException] = []
@@ -111,6 +116,20 @@ class _CarriedError(Exception):
         self.error = error
 
 
+def _loop_factory(name: RunnerName) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if name != "uvloop.run":
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop
+
+
+every_runner = pytest.mark.parametrize(
+    "runner", [pytest.param(name, marks=pytest.mark.runner(name)) for name in RUNNERS]
+)
+"""Runs a coroutine test by each of the runners; it takes `runner`."""
+
+
 def _context(name: RunnerName) -> Context:
     context = copy_context()
     if name == "anyio.run":  # as it does itself
@@ -146,7 +165,7 @@ def runner_of(node: pytest.Item) -> RunnerName:
     chosen: RunnerName | None = node.config.getoption("--runner")
     if chosen is not None:
         return chosen
-    return RUNNERS[crc32(_group(node).encode()) % len(RUNNERS)]
+    return _OF_ASYNCIO[crc32(_group(node).encode()) % len(_OF_ASYNCIO)]
 
 
 def _group(item: pytest.Item) -> str:

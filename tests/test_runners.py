@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import pytest
-from tests.runners import RUNNERS, Runner, RunnerName, run_by
+from tests.runners import RUNNERS, Runner, RunnerName, every_runner, run_by
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -73,11 +73,9 @@ def _seen() -> Iterator[list[list[str]]]:
     assert seen == [["begun", "used", "ended"]]
 
 
-@pytest.mark.parametrize(
-    "_runner", [pytest.param(name, marks=pytest.mark.runner(name)) for name in RUNNERS]
-)
+@every_runner
 async def test_fixtures_begin_and_end_around_a_test(
-    _runner: str, seen: list[list[str]], pair: list[str]
+    runner: str, seen: list[list[str]], pair: list[str]
 ) -> None:
     pair.append("used")
     seen.append(pair)

@@ -14,6 +14,7 @@ import mcp_types as types
 import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
+from tests.runners import every_runner
 from tests.serve.agent_world import AgentWorld, ask, call_agent, connected, heard, text_of, until
 
 from fast_agent.errors import ConfigError
@@ -286,7 +287,9 @@ async def test_an_agent_named_as_a_tool_of_the_server_is_left_out(
     assert "agent `reload` is not offered" in caplog.text
 
 
-async def test_a_program_serves_its_agents(world: AgentWorld) -> None:
+@pytest.mark.spec("LOOP-8")
+@every_runner
+async def test_a_program_serves_its_agents(world: AgentWorld, runner: str) -> None:
     world.card("ann")
     world.program.load_agents(world.directory)
     addresses: list[str] = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from tests.patience import pass_seconds, until
+from tests.runners import every_runner
 from tests.serve.http_world import TOKEN, http_world
 
 from fast_agent.serve.connections import ConnectionLimits, Connections
@@ -56,7 +57,9 @@ async def test_pipelined_requests_are_answered_one_by_one_and_in_order() -> None
 
 
 @pytest.mark.spec("TR-N1.2", "TR-N1.1")
-async def test_nothing_is_read_while_a_request_waits() -> None:
+@pytest.mark.spec("LOOP-8")
+@every_runner
+async def test_nothing_is_read_while_a_request_waits(runner: str) -> None:
     async with http_world() as world:
         client = await world.connect()
         world.app.may_answer = anyio.Event()
@@ -78,7 +81,8 @@ async def test_nothing_is_read_while_a_request_waits() -> None:
 
 
 @pytest.mark.spec("TR-N1.4")
-async def test_the_next_request_waits_until_the_answer_is_read() -> None:
+@every_runner
+async def test_the_next_request_waits_until_the_answer_is_read(runner: str) -> None:
     async with http_world() as world:
         client = await world.connect()
         world.app.answer = b"x" * (8 << 20)

@@ -133,7 +133,7 @@ async def serve_http(
     import anyio
     import uvicorn
 
-    from fast_agent.serve.http_protocol import HttpProtocol
+    from fast_agent.serve.http_protocol import BufferedConnection, HttpProtocol
 
     access = AccessPolicy(settings, listening.getsockname()[1])
     listener = Listener(
@@ -168,8 +168,8 @@ async def serve_http(
             server.end_streams()
             server.stop(partial(self._end, sig, frame))
 
-        def _connect(self) -> HttpProtocol:
-            return HttpProtocol(
+        def _connect(self) -> BufferedConnection:
+            protocol = HttpProtocol(
                 self.config,
                 self.server_state,
                 self.lifespan.state,
@@ -177,6 +177,7 @@ async def serve_http(
                 access=access,
                 log=listener.log,
             )
+            return BufferedConnection(protocol)
 
         def _end(self, sig: int, frame: FrameType | None, seconds: float) -> None:
             self.config.timeout_graceful_shutdown = ceil(seconds)

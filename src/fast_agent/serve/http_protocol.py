@@ -73,8 +73,10 @@ _NOTHING, _HEAD, _BODY, _NEXT, _REFUSED, _ENDED = _Reading
 """Constants: attributes of an enumeration take 0.2 µs each, and a request asks for twenty."""
 
 
-class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
+class HttpProtocol(HttpToolsProtocol):
     """The HTTP server's protocol, with the bounds of `Connections` and the checks of a policy.
+
+    A transport gets it as a `BufferedConnection`.
 
     Args:
         config: Of the HTTP server.
@@ -128,7 +130,7 @@ class HttpProtocol(HttpToolsProtocol, BufferedProtocol):
 
     # The transport calls these.
 
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Transport) -> None:
         """Start a connection, or refuse it if there are too many."""
         joined = _Joined(transport, self.loop)
         super().connection_made(joined)  # type: ignore[arg-type]
@@ -460,6 +462,29 @@ def answer_of(refusal: Refusal, headers: Headers, *, closes: bool, with_body: bo
 
 def _too_large(most: int) -> Refusal:
     return Refusal(413, f"the body of the request is larger than {most:,} bytes", closes=True)
+
+
+class BufferedConnection(BufferedProtocol):
+    """What the transport of a connection calls.
+
+    uvloop reads into the buffers of no protocol that is an `asyncio.Protocol` too, as those of the
+    HTTP server are.
+    """
+
+    def __init__(self, protocol: HttpProtocol) -> None:
+        for name in _TRANSPORT_CALLS:
+            setattr(self, name, getattr(protocol, name))
+
+
+_TRANSPORT_CALLS: Final = (
+    "connection_made",
+    "connection_lost",
+    "get_buffer",
+    "buffer_updated",
+    "eof_received",
+    "pause_writing",
+    "resume_writing",
+)
 
 
 class _WriteFlow(FlowControl):
