@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from tests.patience import until
+from tests.runners import every_runner
 
 from fast_agent.rpc.message import CANCELLED, RemoteError, RpcError
 from fast_agent.rpc.peer import FULL_BYTES, MAX_UNREAD_BYTES, Peer
@@ -236,7 +237,8 @@ async def test_a_cancellation_right_behind_its_request_is_not_lost() -> None:
     assert not [one for one in heard if one.get("id") == 1 and "method" not in one]
 
 
-async def test_nothing_is_read_while_the_client_does_not_read() -> None:
+@every_runner
+async def test_nothing_is_read_while_the_client_does_not_read(runner: str) -> None:
     async with connection() as (side, out, into):
         many = 200
         form = b'{"jsonrpc":"2.0","id":%d,"method":"much"}' + b" " * 4000 + b"\n"

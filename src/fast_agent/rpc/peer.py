@@ -310,6 +310,8 @@ class LineReader:
         self._lines = Lines(max_bytes)
         self._writer = writer
         self._waiter: Future[None] | None = None
+        self._watched = False
+        """Whether the event loop watches the descriptor while there is room for answers."""
         self._over = False
         self._problem: OSError | None = None
 
@@ -336,6 +338,7 @@ class LineReader:
                 self._chunks.append(chunk)
                 await self._take_all(take)
         else:
+            self._watched = True
             try:
                 await self._take_all(take)
                 while not self._over:
@@ -351,6 +354,7 @@ class LineReader:
 
     def stop(self) -> None:
         """Read nothing more, unless the descriptor is a regular file."""
+        self._watched = False
         get_running_loop().remove_reader(self._descriptor)
 
     def _read(self) -> None:
@@ -380,10 +384,10 @@ class LineReader:
     async def _wait(self, writer: LineWriter) -> None:
         """Read nothing while the other side does not: what it sends waits in its pipe."""
         loop = get_running_loop()
-        watched = loop.remove_reader(self._descriptor)
+        loop.remove_reader(self._descriptor)
         while writer.full:
             await writer.room()
-        if watched:
+        if self._watched:
             loop.add_reader(self._descriptor, self._read)
 
 
