@@ -467,8 +467,8 @@ def _too_large(most: int) -> Refusal:
 class BufferedConnection(BufferedProtocol):
     """What the transport of a connection calls.
 
-    uvloop reads into the buffers of no protocol that is an `asyncio.Protocol` too, as those of the
-    HTTP server are.
+    uvloop ignores the buffers of a protocol that is an `asyncio.Protocol` too, as the protocols of
+    the HTTP server are.
     """
 
     def __init__(self, protocol: HttpProtocol) -> None:
