@@ -92,7 +92,7 @@ screens: setup  ## Write the screens of the terminal again, as text for tests an
 	WRITE_SCREENS=1 $(BIN)/python -m pytest -q tests/tui/test_screens.py
 
 .PHONY: loops
-loops: setup  ## Run the tests of agents, workflows and apps by every runner of coroutines
+loops: setup  ## Run the tests of agents, workflows, apps and servers by every runner of coroutines
 	for runner in asyncio.run anyio.run "running loop" uvloop.run; do \
 	  $(BIN)/python -m pytest --numprocesses 2 --dist worksteal --runner "$$runner" \
 	    tests/agents tests/runtime tests/workflows tests/app tests/serve || exit 1; done

@@ -17,7 +17,7 @@ from contextvars import Context, copy_context
 from functools import partial, wraps
 from importlib.util import find_spec
 from inspect import isasyncgenfunction, iscoroutinefunction
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 from zlib import crc32
 
 import pytest
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 RunnerName: TypeAlias = Literal["asyncio.run", "anyio.run", "running loop", "uvloop.run"]
-RUNNERS: tuple[RunnerName, ...] = tuple(
-    name for name in get_args(RunnerName) if name != "uvloop.run" or find_spec("uvloop")
+_OF_ASYNCIO: tuple[RunnerName, ...] = ("asyncio.run", "anyio.run", "running loop")
+RUNNERS: tuple[RunnerName, ...] = (
+    (*_OF_ASYNCIO, "uvloop.run") if find_spec("uvloop") else _OF_ASYNCIO
 )
-_OF_ASYNCIO: tuple[RunnerName, ...] = get_args(RunnerName)[:3]
 
 _CANCEL_SECONDS = 10
 

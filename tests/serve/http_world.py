@@ -14,7 +14,7 @@ from tests.patience import PATIENCE, until
 from fast_agent.serve.connections import ConnectionLimits
 from fast_agent.serve.http import Listener
 from fast_agent.serve.http_access import AccessPolicy, HttpSettings
-from fast_agent.serve.http_protocol import BufferedConnection, HttpProtocol
+from fast_agent.serve.http_protocol import HttpProtocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -78,7 +78,7 @@ class HttpWorld:
         self._server.config.load()
         self._clients: list[Client] = []
 
-    def new_protocol(self) -> BufferedConnection:
+    def new_protocol(self) -> HttpProtocol:
         protocol = HttpProtocol(
             self._server.config,
             self._server.server_state,
@@ -88,7 +88,7 @@ class HttpWorld:
             log=self.listener.log,
         )
         self.protocols.append(protocol)
-        return BufferedConnection(protocol)
+        return protocol
 
     async def connect(self, *, accepted: bool = True) -> Client:
         count = len(self.protocols)

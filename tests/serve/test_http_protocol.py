@@ -56,8 +56,7 @@ async def test_pipelined_requests_are_answered_one_by_one_and_in_order() -> None
         assert len(world.app.asked) == 12
 
 
-@pytest.mark.spec("TR-N1.2", "TR-N1.1")
-@pytest.mark.spec("LOOP-8")
+@pytest.mark.spec("TR-N1.2", "TR-N1.1", "LOOP-8")
 @every_runner
 async def test_nothing_is_read_while_a_request_waits(runner: str) -> None:
     async with http_world() as world:

@@ -7,13 +7,13 @@ import logging
 import os
 import signal
 import socket
-from asyncio import get_running_loop
+from asyncio import BufferedProtocol, get_running_loop
 from contextlib import contextmanager, suppress
 from functools import partial
 from math import ceil
 from pathlib import Path
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -133,7 +133,7 @@ async def serve_http(
     import anyio
     import uvicorn
 
-    from fast_agent.serve.http_protocol import BufferedConnection, HttpProtocol
+    from fast_agent.serve.http_protocol import HttpProtocol
 
     access = AccessPolicy(settings, listening.getsockname()[1])
     listener = Listener(
@@ -168,8 +168,8 @@ async def serve_http(
             server.end_streams()
             server.stop(partial(self._end, sig, frame))
 
-        def _connect(self) -> BufferedConnection:
-            protocol = HttpProtocol(
+        def _connect(self) -> HttpProtocol:
+            return HttpProtocol(
                 self.config,
                 self.server_state,
                 self.lifespan.state,
@@ -177,7 +177,6 @@ async def serve_http(
                 access=access,
                 log=listener.log,
             )
-            return BufferedConnection(protocol)
 
         def _end(self, sig: int, frame: FrameType | None, seconds: float) -> None:
             self.config.timeout_graceful_shutdown = ceil(seconds)
@@ -272,7 +271,7 @@ class Listener:
             return
         _keep_little_unsent(connection)
         try:
-            await loop.connect_accepted_socket(new_protocol, connection)
+            await loop.connect_accepted_socket(lambda: _Buffered(new_protocol()), connection)
         except OSError:
             connection.close()
 
@@ -301,6 +300,29 @@ class Listener:
         while True:
             await anyio.sleep(_CHECK_SECONDS)
             self.connections.check(get_running_loop().time())
+
+
+class _Buffered(BufferedProtocol):
+    """A protocol that reads into its own buffers, as the transport of its connection sees it.
+
+    uvloop ignores the buffers of a protocol that is an `asyncio.Protocol` too, as the protocols of
+    the HTTP server are.
+    """
+
+    def __init__(self, protocol: BaseProtocol) -> None:
+        for name in _TRANSPORT_CALLS:
+            setattr(self, name, getattr(protocol, name))
+
+
+_TRANSPORT_CALLS: Final = (
+    "connection_made",
+    "connection_lost",
+    "get_buffer",
+    "buffer_updated",
+    "eof_received",
+    "pause_writing",
+    "resume_writing",
+)
 
 
 def _keep_little_unsent(connection: socket.socket) -> None:

@@ -9,7 +9,6 @@ the answer has been written. What a client pipelines until then waits in the soc
 from __future__ import annotations
 
 import json
-from asyncio import BufferedProtocol
 from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -76,7 +75,7 @@ _NOTHING, _HEAD, _BODY, _NEXT, _REFUSED, _ENDED = _Reading
 class HttpProtocol(HttpToolsProtocol):
     """The HTTP server's protocol, with the bounds of `Connections` and the checks of a policy.
 
-    A transport gets it as a `BufferedConnection`.
+    `Listener` gives it to transports as a `BufferedProtocol`.
 
     Args:
         config: Of the HTTP server.
@@ -462,29 +461,6 @@ def answer_of(refusal: Refusal, headers: Headers, *, closes: bool, with_body: bo
 
 def _too_large(most: int) -> Refusal:
     return Refusal(413, f"the body of the request is larger than {most:,} bytes", closes=True)
-
-
-class BufferedConnection(BufferedProtocol):
-    """What the transport of a connection calls.
-
-    uvloop ignores the buffers of a protocol that is an `asyncio.Protocol` too, as the protocols of
-    the HTTP server are.
-    """
-
-    def __init__(self, protocol: HttpProtocol) -> None:
-        for name in _TRANSPORT_CALLS:
-            setattr(self, name, getattr(protocol, name))
-
-
-_TRANSPORT_CALLS: Final = (
-    "connection_made",
-    "connection_lost",
-    "get_buffer",
-    "buffer_updated",
-    "eof_received",
-    "pause_writing",
-    "resume_writing",
-)
 
 
 class _WriteFlow(FlowControl):
