@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from fast_agent.agent_app import AgentApp
+    from fast_agent.agents.agent import Agent
     from fast_agent.agents.conversation import Conversation
     from fast_agent.agents.events import (
         ChildFinished,
@@ -36,8 +37,14 @@ if TYPE_CHECKING:
         Warned,
         WorkflowAdvanced,
     )
+    from fast_agent.agents.turn_context import TurnResult
     from fast_agent.app import FastAgent
-    from fast_agent.cards.agent_config import AgentsAsToolsOptions, ChildHistory, RequestParams
+    from fast_agent.cards.agent_config import (
+        AgentsAsToolsOptions,
+        ChildHistory,
+        RequestParams,
+        UsageLimits,
+    )
     from fast_agent.commands.completion import complete
     from fast_agent.commands.controller import ConversationController
     from fast_agent.commands.table import is_command, run_command
@@ -59,14 +66,15 @@ if TYPE_CHECKING:
     )
     from fast_agent.mcp.pool import ServerPool
     from fast_agent.mcp.server import from_command_line
-    from fast_agent.messages.message import Media, Message
+    from fast_agent.messages.message import Media, Message, ToolCall, ToolResult
     from fast_agent.messages.prompt import Prompt
+    from fast_agent.models.model import Usage
     from fast_agent.recording.cassette import Recorder, read_cassette
     from fast_agent.recording.replayer import Replayer
     from fast_agent.resources.catalog import Catalog
     from fast_agent.resources.internal.provider import InternalProvider
     from fast_agent.resources.service import ResourceService, ServerInfo
-    from fast_agent.serve.agent_serving import ServeOptions
+    from fast_agent.serve.agent_serving import ServeOptions, open_server
     from fast_agent.serve.http_access import HttpSettings
     from fast_agent.sessions.store import SessionStore
     from fast_agent.text.safe_file import write_atomic
@@ -74,9 +82,11 @@ if TYPE_CHECKING:
     from fast_agent.tools.human import Human, HumanAnswer, HumanRequest
     from fast_agent.tools.tool import Deps, ToolContext
     from fast_agent.tools.toolbox import ServerFilter
+    from fast_agent.trust.gate import TrustOptions
     from fast_agent.workflows.maker.race import Ballot, Sample, vote_at_once
 
 __all__ = [
+    "Agent",
     "AgentApp",
     "AgentsAsToolsOptions",
     "Ballot",
@@ -125,22 +135,29 @@ __all__ = [
     "Steered",
     "TextStreamed",
     "ThinkingStreamed",
+    "ToolCall",
     "ToolContext",
     "ToolError",
     "ToolFinished",
     "ToolOptions",
     "ToolProgressed",
+    "ToolResult",
     "ToolRetry",
     "ToolStarted",
     "TrustError",
+    "TrustOptions",
     "TurnFinished",
+    "TurnResult",
     "TurnStarted",
+    "Usage",
+    "UsageLimits",
     "Warned",
     "WorkflowAdvanced",
     "__version__",
     "complete",
     "from_command_line",
     "is_command",
+    "open_server",
     "read_cassette",
     "run_command",
     "tool",
@@ -149,6 +166,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Agent": "fast_agent.agents.agent",
     "AgentApp": "fast_agent.agent_app",
     "AgentsAsToolsOptions": "fast_agent.cards.agent_config",
     "Ballot": "fast_agent.workflows.maker.race",
@@ -159,9 +177,9 @@ _HOMES = {
     "ChildStarted": "fast_agent.agents.events",
     "ConfigError": "fast_agent.errors",
     "ContextError": "fast_agent.errors",
-    "Deps": "fast_agent.tools.tool",
     "Conversation": "fast_agent.agents.conversation",
     "ConversationController": "fast_agent.commands.controller",
+    "Deps": "fast_agent.tools.tool",
     "Event": "fast_agent.agents.events",
     "FastAgent": "fast_agent.app",
     "FastAgentError": "fast_agent.errors",
@@ -179,10 +197,10 @@ _HOMES = {
     "ModelError": "fast_agent.errors",
     "ModelRequested": "fast_agent.agents.events",
     "Origin": "fast_agent.agents.events",
-    "Replayer": "fast_agent.recording.replayer",
-    "RequestParams": "fast_agent.cards.agent_config",
     "Prompt": "fast_agent.messages.prompt",
     "Recorder": "fast_agent.recording.cassette",
+    "Replayer": "fast_agent.recording.replayer",
+    "RequestParams": "fast_agent.cards.agent_config",
     "ResourceError": "fast_agent.errors",
     "ResourceService": "fast_agent.resources.service",
     "RunError": "fast_agent.errors",
@@ -197,21 +215,28 @@ _HOMES = {
     "Steered": "fast_agent.agents.events",
     "TextStreamed": "fast_agent.agents.events",
     "ThinkingStreamed": "fast_agent.agents.events",
+    "ToolCall": "fast_agent.messages.message",
     "ToolContext": "fast_agent.tools.tool",
     "ToolError": "fast_agent.errors",
     "ToolFinished": "fast_agent.agents.events",
     "ToolOptions": "fast_agent.tools.functions.function",
     "ToolProgressed": "fast_agent.agents.events",
+    "ToolResult": "fast_agent.messages.message",
     "ToolRetry": "fast_agent.errors",
     "ToolStarted": "fast_agent.agents.events",
     "TrustError": "fast_agent.errors",
+    "TrustOptions": "fast_agent.trust.gate",
     "TurnFinished": "fast_agent.agents.events",
+    "TurnResult": "fast_agent.agents.turn_context",
     "TurnStarted": "fast_agent.agents.events",
+    "Usage": "fast_agent.models.model",
+    "UsageLimits": "fast_agent.cards.agent_config",
     "Warned": "fast_agent.agents.events",
     "WorkflowAdvanced": "fast_agent.agents.events",
     "complete": "fast_agent.commands.completion",
     "from_command_line": "fast_agent.mcp.server",
     "is_command": "fast_agent.commands.table",
+    "open_server": "fast_agent.serve.agent_serving",
     "read_cassette": "fast_agent.recording.cassette",
     "run_command": "fast_agent.commands.table",
     "tool": "fast_agent.tools.functions.function",

@@ -14,6 +14,12 @@ import fast_agent
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+CLASSES = {
+    node.name
+    for source in (ROOT / "src").rglob("*.py")
+    for node in ast.parse(source.read_text("utf-8")).body
+    if isinstance(node, ast.ClassDef)
+}
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
 
 
@@ -41,6 +47,13 @@ def test_pages_import_public_names_alone(page: Path) -> None:
     assert [
         line for block in blocks if "fast_agent" in block for line in inner_imports(block)
     ] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_classes_that_pages_name_are_public(page: Path) -> None:
+    if "internals" not in page.parts and page.name != "contributing.md":
+        named = set(re.findall(r"\b[A-Z][a-z]+[A-Z]\w+", page.read_text("utf-8")))
+        assert named & CLASSES <= set(fast_agent.__all__)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)

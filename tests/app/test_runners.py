@@ -98,6 +98,30 @@ def test_one_program_in_one_loop_after_another_and_in_threads(
         assert [answer.result() for answer in answers] == [FAN, FAN]
 
 
+@pytest.mark.spec("LOOP-9")
+@pytest.mark.parametrize("agent", ["one", "tooled", "fan"])
+def test_another_loop_than_that_of_the_app_is_refused(program: FastAgent, agent: str) -> None:
+    def elsewhere(app: AgentApp) -> None:
+        run_by("asyncio.run", lambda: app("hello", agent))
+
+    async def main() -> None:
+        async with program.run() as app:
+            with pytest.raises(RunError, match="the agents run in another event loop"):
+                await asyncio.to_thread(elsewhere, app)
+            loop = asyncio.get_running_loop()
+            sent = await asyncio.to_thread(
+                lambda: asyncio.run_coroutine_threadsafe(app(ECHO, "tooled"), loop).result(PATIENCE)
+            )
+            assert sent == "heard"
+            async with app.new_conversation() as other:
+                with pytest.raises(RunError, match="in another event loop"):
+                    await asyncio.to_thread(
+                        run_by, "asyncio.run", lambda: app.agent(agent, other).send("hello")
+                    )
+
+    run_by("asyncio.run", main)
+
+
 @pytest.mark.parametrize("name", RUNNERS)
 def test_what_the_body_raises_comes_out_as_it_is(program: FastAgent, name: RunnerName) -> None:
     async def main() -> None:

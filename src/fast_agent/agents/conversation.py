@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from fast_agent.errors import FastAgentError, RunError
 from fast_agent.sessions.cumulative import CumulativeTranscript
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Collection, Iterable, Mapping
     from types import TracebackType
     from typing import Self
@@ -41,6 +43,7 @@ class Conversation:
         within: The conversation whose turn they work for, as agents of a smart agent do; None at
             the top.
         tracing: Makes what traces its turns, given the id of its session or an empty one; or None.
+        loop: The event loop that its servers and models are used in; None is any.
 
     Attributes:
         context: The same, with this conversation and its transcript.
@@ -52,6 +55,7 @@ class Conversation:
         "_agents",
         "_attach",
         "_closed",
+        "_loop",
         "_make",
         "_meter",
         "_within",
@@ -67,8 +71,10 @@ class Conversation:
         *,
         within: SharedConversation | None = None,
         tracing: Callable[[str], Listener] | None = None,
+        loop: AbstractEventLoop | None = None,
     ) -> None:
         self._make = make
+        self._loop = loop
         self._within = within
         self._agents: dict[str, Agent] = {}
         self._closed = False
@@ -97,6 +103,19 @@ class Conversation:
     def conversation(self) -> SharedConversation:
         """The conversation as a whole: this one, or the one it works for."""
         return self if self._within is None else self._within.conversation
+
+    def require_loop(self) -> None:
+        """Check that a turn starts in the event loop of its servers and models.
+
+        Raises:
+            RunError: It starts in another one, where they would fail or never answer.
+        """
+        if self._loop is not None and self._loop is not get_running_loop():
+            raise RunError(
+                "the agents run in another event loop",
+                hint="enter `fast.run()` in this loop, or send the message to theirs with"
+                " `asyncio.run_coroutine_threadsafe`",
+            )
 
     @property
     def usage(self) -> Usage:

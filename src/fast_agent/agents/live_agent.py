@@ -162,7 +162,12 @@ class LiveAgent(Agent):
     ) -> TurnResult:
         """Run one turn; see `Agent.generate`."""
         message = _user_message(message)
-        context = self._context if context is None else context.within(self._context)
+        if context is not None:
+            context = context.within(self._context)
+        else:
+            context = self._context
+            if context.conversation is not None:
+                context.conversation.require_loop()
         if listener:
             context = replace(context, listener=fan_out(context.listener, listener))
         if skill is not None:

@@ -123,6 +123,10 @@ class SharedConversation(Protocol):
         """The whole conversation: this one, or the one whose turn it works for."""
         ...
 
+    def require_loop(self) -> None:
+        """Check that a turn starts in its event loop; see `Conversation.require_loop`."""
+        ...
+
 
 @frozen
 class TurnContext:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import get_running_loop
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -130,12 +131,14 @@ class Runtime:
         self._outer = outer
         # The listener of another agent's turn traces it already.
         self._tracing = options.tracing if turn is None else None
+        self._loop = get_running_loop()
         self._conversation = Conversation(
             self._make,
             outer,
             options.journal if turn is None else None,
             within=None if turn is None else turn.conversation,
             tracing=self._tracing,
+            loop=self._loop,
         )
         self._conversations: WeakSet[Conversation] = WeakSet((self._conversation,))
         self._retired: list[list[Agent]] = []
@@ -267,7 +270,9 @@ class Runtime:
             steps=_steps_of(self._options.steps, journal) if steps is None else steps,
             deps=(*deps, *outer.deps),
         )
-        conversation = Conversation(self._make, turn, journal, tracing=self._tracing)
+        # Who carries the turns elsewhere may have a loop for each of them.
+        loop = self._loop if steps is None else None
+        conversation = Conversation(self._make, turn, journal, tracing=self._tracing, loop=loop)
         self._conversations.add(conversation)
         return conversation
 
