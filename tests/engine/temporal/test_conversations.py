@@ -328,6 +328,124 @@ async def test_a_question_answered_while_a_user_thinks_about_another_is_not_aske
     assert asked == ["first", "second"]
 
 
+class LateLook:
+    """A conversation with one question, of which one look is answered late.
+
+    Attributes:
+        listed: The open questions.
+        asked: The questions a user was asked.
+        decided: Lets the user answer.
+        holds: Whether the next look is answered once it is released, as it was when it began.
+        held: Whether a look waits for that.
+        released: Lets it be answered.
+    """
+
+    def __init__(self) -> None:
+        self.listed: dict[str, Any] = {}
+        self.asked: list[str] = []
+        self.decided = asyncio.Event()
+        self.holds = False
+        self.held = False
+        self.released = asyncio.Event()
+        self.carrier, self.carried = carrier_of(self._query, self._signal)
+
+    def open(self) -> None:
+        """Open the question."""
+        self.listed["1"] = question_to_json(HumanRequest(message="which?", agent_name="one"))
+
+    def turn(self) -> asyncio.Task[None]:
+        """Start to ask what a turn asks."""
+        return asyncio.create_task(self.carrier._ask_user(self.carried, self))
+
+    async def ask(self, request: HumanRequest) -> HumanAnswer:
+        self.asked.append(request.message)
+        await self.decided.wait()
+        return HumanAnswer(action="accept", content={})
+
+    async def _query(self, _: str) -> dict[str, Any]:
+        now = dict(self.listed)
+        if self.holds:
+            self.holds, self.held = False, True
+            await self.released.wait()
+        return now
+
+    async def _signal(self, _: str, *, args: list[Any]) -> None:
+        self.listed.pop(args[0], None)
+
+
+@pytest.fixture(name="late")
+def _late(monkeypatch: pytest.MonkeyPatch) -> LateLook:
+    monkeypatch.setattr(conversation, "QUESTION_SECONDS", 0.0)
+    return LateLook()
+
+
+async def settled() -> None:
+    """Have other tasks do what they can."""
+    for _ in range(1000):
+        await asyncio.sleep(0)
+
+
+async def ended(*turns: asyncio.Task[None]) -> None:
+    """End the turns."""
+    for turn in turns:
+        turn.cancel()
+    await asyncio.gather(*turns, return_exceptions=True)
+
+
+async def test_a_look_that_began_before_a_question_does_not_have_it_asked_again(
+    late: LateLook,
+) -> None:
+    late.holds = True
+    first = late.turn()
+    await until(lambda: late.held)
+    late.open()
+    second = late.turn()
+    await settled()
+    late.released.set()
+    await settled()
+    assert late.asked == ["which?"]
+    late.decided.set()
+    await until(lambda: not late.listed)
+    await ended(first, second)
+
+
+async def test_a_look_that_began_before_an_answer_does_not_have_it_asked_again(
+    late: LateLook,
+) -> None:
+    late.open()
+    first = late.turn()
+    await until(lambda: late.asked == ["which?"])
+    late.holds = True
+    second = late.turn()
+    await until(lambda: late.held)
+    late.decided.set()
+    await until(lambda: not late.listed)
+    await ended(first)
+    late.released.set()
+    await settled()
+    assert late.asked == ["which?"]
+    await ended(second)
+
+
+async def test_a_question_of_a_turn_that_ends_is_asked_by_the_other(late: LateLook) -> None:
+    late.open()
+    first = late.turn()
+    await until(lambda: late.asked == ["which?"])
+    second = late.turn()
+    await settled()
+    assert late.asked == ["which?"]
+    await ended(first)
+    await until(lambda: late.asked == ["which?"] * 2)
+    late.decided.set()
+    await until(lambda: not late.listed)
+    await ended(second)
+    # A later history uses the key again.
+    late.open()
+    third = late.turn()
+    await until(lambda: late.asked == ["which?"] * 3)
+    await ended(third)
+
+
 async def test_a_user_is_asked_though_a_look_for_questions_or_a_question_before_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -87,12 +87,16 @@ class _Carried:
         handle: The workflow.
         remembered: What its agents remember, by their names.
         asked: The open questions that a user was asked: turns at the same time see those of all.
+        looking: Held while a turn looks for questions.
+        askers: How many turns look for them.
     """
 
     version: object
     handle: WorkflowHandle[Any, Any]
     remembered: dict[str, _Remembered] = field(default_factory=dict[str, _Remembered])
     asked: set[str] = field(default_factory=set[str])
+    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    askers: int = 0
 
 
 class TemporalCarrier:
@@ -277,27 +281,40 @@ class TemporalCarrier:
 
     async def _ask_user(self, carried: _Carried, human: Human) -> None:
         """Ask the user what the turns of a conversation ask, one question after the other."""
-        run, known, mine = carried.handle, carried.asked, set[str]()
-        new: str | None = None
+        run = carried.handle
+        unanswered: str | None = None
+        carried.askers += 1
         try:
             while True:
+                await asyncio.sleep(QUESTION_SECONDS)
                 # After an answer, it looks at once: another turn may have had others answered.
-                if new is None:
-                    await asyncio.sleep(QUESTION_SECONDS)
-                try:
-                    asked = await self._runs.questions(run.id)
-                except (RPCError, WorkflowQueryFailedError):
-                    new = None  # no worker runs or answers in time now, or the server is away
-                    continue
-                known.intersection_update(asked)  # a later history may use a key again
-                new = next((key for key in asked if key not in known), None)
-                if new is not None:
-                    known.add(new)
-                    mine.add(new)
-                    answer = await _answer_of(human, question_from_json(asked[new]), run.id)
-                    await self._runs.answer(run.id, new, answer.action, answer.content)
+                while found := await self._new_question(carried):
+                    unanswered, question = found
+                    answer = await _answer_of(human, question_from_json(question), run.id)
+                    await self._runs.answer(run.id, unanswered, answer.action, answer.content)
+                    unanswered = None
         finally:
-            known.difference_update(mine)  # a turn that goes on may have it answered
+            carried.askers -= 1
+            if not carried.askers:
+                carried.asked.clear()  # a later history may use a key again
+            elif unanswered is not None:
+                carried.asked.remove(unanswered)  # a turn that goes on may have it answered
+
+    async def _new_question(self, carried: _Carried) -> tuple[str, JsonObject] | None:
+        """Return a question that no user was asked yet, with its key; its user is asked now."""
+        known = carried.asked
+        # A look that began before a question was found must not forget it by ending after.
+        async with carried.looking:
+            try:
+                asked = await self._runs.questions(carried.handle.id)
+            except (RPCError, WorkflowQueryFailedError):
+                return None  # no worker runs or answers in time now, or the server is away
+            known.intersection_update(asked)
+            for key, question in asked.items():
+                if key not in known:
+                    known.add(key)
+                    return key, question
+        return None
 
 
 async def _answer_of(human: Human, question: HumanRequest, run_id: str) -> HumanAnswer:
