@@ -9,6 +9,7 @@ from mcp.shared.exceptions import MCPError
 from tests.serve.agent_world import AgentWorld, connected, text_of, until
 
 from fast_agent.serve import agent_call
+from fast_agent.serve.agent_server import SESSION_ID
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,6 +81,41 @@ async def test_a_call_whose_client_never_answers_ends(
         await until(lambda: server.scopes.in_use == 0)
         with pytest.raises(MCPError, match="unknown to this server"):
             await step(client, request_state=first.request_state)
+
+
+@pytest.mark.spec("SERVE-7")
+async def test_the_next_call_in_a_conversation_replaces_one_whose_question_was_left(
+    world: AgentWorld,
+) -> None:
+    async with (
+        world.serving(scope="connection") as server,
+        connected(server, MODERN, elicitation_callback=never) as client,
+    ):
+
+        async def ask(agent: str, text: str, session: str | None, **more: Any) -> Any:
+            meta: Any = {SESSION_ID: session} if session else None
+            return await client.session.call_tool(
+                agent, {"message": text}, allow_input_required=True, meta=meta, **more
+            )
+
+        first = await ask("ann", "hello", None)
+        mine, theirs = first.meta[SESSION_ID], (await ask("ann", "hi", None)).meta[SESSION_ID]
+        left = await ask("ann", QUESTION, mine)
+        others = [await ask("ann", QUESTION, theirs), await ask("bob", QUESTION, mine)]
+        assert text_of(await ask("ann", "never mind", mine)) == "never mind"
+        with pytest.raises(MCPError, match="unknown to this server"):
+            await ask("ann", QUESTION, mine, request_state=left.request_state)
+        for agent, session, one in zip(("ann", "bob"), (theirs, mine), others, strict=True):
+            answers = dict.fromkeys(one.input_requests, BLUE)
+            state = one.request_state
+            done = await ask(agent, "", session, request_state=state, input_responses=answers)
+            assert text_of(done) == "blue"
+        again = await ask("ann", QUESTION, mine)
+        last = await ask("ann", QUESTION, mine)
+        assert again.request_state != last.request_state
+        answers = dict.fromkeys(last.input_requests, BLUE)
+        done = await ask("ann", "", mine, request_state=last.request_state, input_responses=answers)
+        assert text_of(done) == "blue"
 
 
 @pytest.mark.spec("SERVE-7", "TR-N2.1c")

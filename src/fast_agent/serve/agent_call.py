@@ -81,6 +81,10 @@ class AgentCall:
         self._exposed = exposed
         self._arguments = arguments
 
+    def replaces(self, other: AgentCall) -> bool:
+        """Whether it is a later call of the same agent, in the same conversation of one client."""
+        return self._own is not None and self._own is other._own and self.name == other.name
+
     async def run(self, report: Report | None = None, human: Human | None = None) -> ToolAnswer:
         """Run the call and return the agent's answer.
 
@@ -287,6 +291,14 @@ class ResumableCalls:
         self._waiting[token] = exchange
         self._shares.add(token, owner)
         return {"resultType": "input_required", "inputRequests": questions, "requestState": token}
+
+    def end_for(self, call: AgentCall) -> None:
+        """Cancel the calls that a new one replaces: their client left their questions unanswered.
+
+        The new one would wait for their turns otherwise, until nobody may answer them any more.
+        """
+        for token in [name for name, one in self._waiting.items() if call.replaces(one.call)]:
+            self._forget(token).cancel()
 
     def find(self, token: object, name: str) -> ResumableCall:
         """Find the call a request continues.

@@ -370,6 +370,7 @@ class AgentServer(ResourceServer):
             exchange.take(answers if isinstance(answers, Mapping) else NOTHING)
             questions = await self._exchanges.go_on(exchange, channel.owner)
         else:
+            self._exchanges.end_for(call)
             exchange = ResumableCall(call)
             meta = cast("JsonObject", params["_meta"])  # it was admitted
             human = ServedClient.of(exchange.ask, meta.get(CAPABILITIES_KEY))
