@@ -89,7 +89,7 @@ async def test_room_is_made_before_the_model_refuses(
     for number in range(40):
         await agent.generate(f"{number} " + "x" * 400, listener=heard.append)
     assert model.refused == 0
-    assert max(model.sizes) <= 1_000
+    assert 800 < max(model.sizes) <= 1_000
     assert len(agent.history) == 80
     warned = [one.message for one in heard if isinstance(one, Warned)]
     assert any("fills 85% of the context window of `counting`" in one for one in warned)

@@ -363,6 +363,22 @@ async def test_a_client_that_cannot_show_a_question_cancels_it(
 
 
 @pytest.mark.parametrize(
+    "answer",
+    [RemoteError("no"), {}, {"action": "maybe"}, {"action": "accept", "content": "yes"}],
+)
+async def test_a_question_that_a_client_cannot_answer_is_cancelled(
+    answer: RemoteError | JsonObject,
+) -> None:
+    async def ask(_method: str, _params: JsonObject) -> JsonObject:
+        if isinstance(answer, RemoteError):
+            raise answer
+        return answer
+
+    request = HumanRequest(message="May I?", agent_name="ann")
+    assert await ServedClient(ask, {"elicitation": {}}).ask(request) == HumanAnswer(action="cancel")
+
+
+@pytest.mark.parametrize(
     ("capabilities", "plain", "with_tools"),
     [
         ({"elicitation": {}}, False, False),

@@ -85,6 +85,8 @@ def test_no_client_with_an_even_share_loses_anything(steps: list[tuple[str, bool
         ("10.0.0.1", "10.0.0.1", True),
         ("2001:db8::1", "2001:db8::ffff:2", True),
         ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("2001:db8:0:1::1", "2001:db8:0:1:8000::1", True),
+        ("2001:db8:0:2::1", "2001:db8:0:3::1", False),
         ("::ffff:10.0.0.1", "::ffff:10.0.0.2", False),
         ("::ffff:10.0.0.1", "10.0.0.1", True),
         ("testclient", "other", False),

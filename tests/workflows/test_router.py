@@ -72,6 +72,7 @@ async def test_the_model_always_sees_the_agents(instruction: str) -> None:
     assert system.count("<agents>") == 1
     assert listed in system
     assert "Choose well." in system
+    assert "You do not answer the request yourself." in system
     assert (system.index(listed) < system.index("Choose well.")) == ("{{" in instruction)
 
 

@@ -39,16 +39,16 @@ class CoordinatorModel:
     Args:
         card: The workflow's card.
         context: What it is made with.
-        instruction: The system prompt; None is the card's own instruction.
+        role: What the type of the workflow asks of it, after the card's own instruction.
 
     Raises:
         CardError: The card cannot be used.
         ToolError: A server it names is not known.
     """
 
-    def __init__(self, card: Card, context: RuntimeContext, instruction: str | None = None) -> None:
+    def __init__(self, card: Card, context: RuntimeContext, role: str) -> None:
         config = card.config
-        text = (config.instruction or "") if instruction is None else instruction
+        text = (config.instruction or "").rstrip() + role
         if not parse_template(text).uses("agents"):
             text = f"{text.rstrip()}\n\n{_AGENTS}\n"
         # What a workflow's own model may do is what its type has fields for.

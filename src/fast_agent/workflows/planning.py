@@ -86,10 +86,7 @@ def planner_blueprint(card: Card, context: RuntimeContext, make: MakeWorkflow) -
         RunError: It merges into history files of an agent that has none.
     """
     routes_of(card.config, context)
-    own = (card.config.instruction or "").rstrip()
-    return WorkflowBlueprint(
-        card, context, make, brain=CoordinatorModel(card, context, own + _ROLE)
-    )
+    return WorkflowBlueprint(card, context, make, brain=CoordinatorModel(card, context, _ROLE))
 
 
 def routes_of(config: AgentConfig, context: RuntimeContext) -> dict[str, HistoryRoute]:

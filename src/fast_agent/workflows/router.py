@@ -42,10 +42,7 @@ def router_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
         CardError: The card cannot be used.
         ToolError: A server it names is not known.
     """
-    own = (card.config.instruction or "").rstrip()
-    return WorkflowBlueprint(
-        card, context, Router, brain=CoordinatorModel(card, context, own + _TASK)
-    )
+    return WorkflowBlueprint(card, context, Router, brain=CoordinatorModel(card, context, _TASK))
 
 
 class Router(Workflow):

@@ -9,6 +9,7 @@ from tests.patience import PATIENCE
 
 from fast_agent.agents.events import Warned
 from fast_agent.agents.history.compaction import (
+    _piece,
     compact,
     size_of_message,
     size_since_answer,
@@ -127,6 +128,22 @@ async def test_what_was_said_is_summarized_in_pieces_the_model_has_room_for() ->
     assert 'calls tool with {"n": 1}' in whole
     assert "RESULT session://results/c1: result 1" in whole
     assert all("above all: the names" in text for text in seen)
+
+
+@pytest.mark.parametrize(
+    ("size", "piece", "rest"),
+    [
+        (1, "a", ["aa", "bbb", "c"]),
+        (3, "aaa", ["", "bbb", "c"]),
+        (4, "aaa", ["bbb", "c"]),
+        (7, "aaa", ["bbb", "c"]),
+        (8, "aaa\nbbb", ["c"]),
+        (9, "aaa\nbbb", ["c"]),
+        (10, "aaa\nbbb\nc", []),
+    ],
+)
+def test_a_piece_has_as_many_lines_as_fit(size: int, piece: str, rest: list[str]) -> None:
+    assert _piece(["aaa", "bbb", "c"], size) == (piece, rest)
 
 
 async def test_of_a_very_long_text_the_summary_has_both_ends() -> None:

@@ -13,7 +13,7 @@ from fast_agent.agents.turn_context import TOP
 from fast_agent.messages.history import History
 from fast_agent.messages.message import Message, ToolCall, ToolResult
 from fast_agent.models.model import Usage
-from fast_agent.sessions.event import HistoryCompacted, HistoryReplaced
+from fast_agent.sessions.event import HistoryCompacted, HistoryExtended, HistoryReplaced
 
 if TYPE_CHECKING:
     from fast_agent.sessions.event import SessionEvent
@@ -101,6 +101,21 @@ def test_what_failed_to_be_written_is_written_with_the_whole_history() -> None:
     history, events = writer(2)
     history.mark_stale()
     history.catch_up(Transcript(MESSAGES))
+    history.catch_up(Transcript(MESSAGES))
+    assert events == [HistoryReplaced("ann", MESSAGES)]
+
+
+def test_messages_that_were_written_as_they_came_are_not_written_again() -> None:
+    history, events = writer(0)
+    history.extended(MESSAGES, History())
+    history.catch_up(Transcript(MESSAGES))
+    assert events == [HistoryExtended("ann", MESSAGES)]
+
+
+def test_messages_after_what_failed_to_be_written_are_written_with_it() -> None:
+    history, events = writer(0)
+    history.mark_stale()
+    history.extended(MESSAGES[1:], History(MESSAGES[:1]))
     history.catch_up(Transcript(MESSAGES))
     assert events == [HistoryReplaced("ann", MESSAGES)]
 
