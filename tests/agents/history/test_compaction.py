@@ -146,6 +146,20 @@ def test_a_piece_has_as_many_lines_as_fit(size: int, piece: str, rest: list[str]
     assert _piece(["aaa", "bbb", "c"], size) == (piece, rest)
 
 
+@pytest.mark.parametrize(("window", "most"), [(1_000, 2_000), (2_500, 5_000)])
+async def test_a_piece_is_half_of_the_window_of_its_model(window: int, most: int) -> None:
+    sizes: list[int] = []
+
+    async def ask(_system: str, text: str) -> str:
+        sizes.append(text.count("§"))
+        return "-"
+
+    said = [Message.user("§" * 7_000) for _ in range(4)]
+    await compact(Transcript(said), len(said), ask, window=window)
+    assert most - 100 < max(sizes) <= most
+    assert sum(sizes) == 28_000
+
+
 async def test_of_a_very_long_text_the_summary_has_both_ends() -> None:
     asked: list[str] = []
 
