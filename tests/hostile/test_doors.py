@@ -16,8 +16,9 @@ import fast_agent
 SOURCE = Path(fast_agent.__file__).parent
 
 CALLS = {
-    "start": {"open_process", "Popen", "run_process", "execv", "execve", "execvp", "execvpe",
-              "posix_spawn", "create_subprocess_exec", "create_subprocess_shell", "system"},
+    "start": {"open_process", "open_leader", "Popen", "run_process", "execv", "execve", "execvp",
+              "execvpe", "posix_spawn", "create_subprocess_exec", "create_subprocess_shell",
+              "system"},
     "connect": {"AsyncClient", "AsyncHTTPTransport", "HTTPTransport", "create_connection",
                 "open_connection", "urlopen", "streamable_http_client", "sse_client"},
     "import": {"exec", "spec_from_file_location"},

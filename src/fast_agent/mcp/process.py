@@ -21,7 +21,7 @@ import anyio.abc
 from fast_agent.errors import ToolError, TrustError
 from fast_agent.mcp.content import one_line
 from fast_agent.tools.shell.group_guard import guard_group, release_group
-from fast_agent.tools.shell.process_group import make_private
+from fast_agent.tools.shell.process_group import make_private, open_leader
 from fast_agent.trust.policy import marked
 
 if TYPE_CHECKING:
@@ -166,11 +166,10 @@ class ServerProcess:
             )
         make_private()
         try:
-            process = await anyio.open_process(
+            process = await open_leader(
                 [self._spec.program(target), *target.args],
-                env=marked(_inherited() | dict(target.env)),
                 cwd=target.cwd,
-                start_new_session=True,
+                env=marked(_inherited() | dict(target.env)),
             )
         except (OSError, ValueError) as problem:
             raise self._cannot_start(problem) from problem

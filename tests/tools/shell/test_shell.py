@@ -184,6 +184,7 @@ async def test_a_stopped_command_can_clean_up(tmp_path: Path) -> None:
 
 @pytest.mark.spec("T-Q4.2")
 async def test_a_command_that_does_not_stop_is_asked_twice_and_killed(tmp_path: Path) -> None:
+    pass_seconds(0)  # nothing runs yet where time cannot pass
     limits, log = ShellLimits(grace_seconds=PATIENCE), tmp_path / "log"
     task = asyncio.ensure_future(execute(tmp_path, _LOGGING, limits=limits))
     pid = await read_pid(tmp_path / "pid")

@@ -36,6 +36,42 @@ _HOLD: Final = 'read -r _ && exec "$@"'
 would end a command that has begun and is not guarded yet."""
 
 
+async def open_leader(
+    command: Sequence[str],
+    *,
+    cwd: str | Path | None,
+    env: Mapping[str, str] | None,
+    stdin: int = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+) -> Process:
+    """Start a process as the leader of a group; its output is a stream.
+
+    Args:
+        command: The program and its arguments.
+        cwd: Where it runs; None is where this program does.
+        env: Its whole environment; None is that of this program.
+        stdin: Where its input comes from.
+        stderr: Where its errors go.
+
+    Raises:
+        OSError: It cannot be started.
+        ValueError: An argument or a variable holds a NUL character.
+    """
+    # asyncio's loop refuses it; uvloop ends the text there, and would run less than was approved.
+    for text in (*command, *(env or {}), *(env or {}).values()):
+        if "\0" in text:
+            raise ValueError(f"NUL character in {text!r}")
+    return await open_process(
+        command,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        cwd=cwd,
+        env=env,
+        start_new_session=True,
+    )
+
+
 class ProcessGroup:
     """A running process, the leader of its group and session.
 
@@ -90,14 +126,12 @@ class ProcessGroup:
         is_held = os.name == "posix"
 
         async def started() -> ProcessGroup:
-            process = await open_process(
+            process = await open_leader(
                 [*held, *command] if is_held else command,
-                stdin=subprocess.PIPE if is_held else stdin,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
                 cwd=cwd,
                 env=env,
-                start_new_session=True,
+                stdin=subprocess.PIPE if is_held else stdin,
+                stderr=stderr,
             )
             group = cls(process, grace_seconds)
             if is_held and process.stdin is not None:
