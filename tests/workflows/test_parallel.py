@@ -209,12 +209,14 @@ async def test_nothing_is_said_so_and_pictures_are_kept() -> None:
 
 async def test_the_agent_that_joins_sees_the_pictures_of_all() -> None:
     other = replace(PICTURE, data="aGo=")
-    world = World({"one": ["1"], "two": ["2"], "judge": ["both"]})
+    world = World({"one": [" \n"], "two": ["2"], "judge": ["both"]})
     world.shown.update(one=(PICTURE,), two=(other,))
     cards = (fan("one", "two", fan_in="judge"), *agents(["one", "two", "judge"]))
     async with world.runtime(*cards) as runtime:
         await runtime.agent("fan").generate("go")
-    assert world.asked("judge")[0].messages[-1].content[1:] == (PICTURE, other)
+    asked = world.asked("judge")[0]
+    assert asked.messages[-1].content[1:] == (PICTURE, other)
+    assert '<answer agent="one">\n[no text]\n</answer>' in asked.text
 
 
 async def test_a_branch_that_hangs_is_cancelled_with_the_turn() -> None:
