@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
@@ -240,6 +241,7 @@ def _check_settings(program: CardProgram, manifest: Manifest) -> None:
 
 _acts_once: ContextVar[bool] = ContextVar("whether the step may not be repeated once it acts")
 _asks: ContextVar[asyncio.Event] = ContextVar("set when a local step asks the user")
+_asked: ContextVar[Counter[str]] = ContextVar("how often the attempt asked each question")
 
 
 class StepHuman:
@@ -255,6 +257,10 @@ class StepHuman:
             await asyncio.Event().wait()
         run = _run_of(info)
         key = f"{_asked_by(info)}{request.message}"
+        before = _asked.get()
+        before[key] += 1
+        if before[key] > 1:
+            key = f"{key}\n{before[key]}"
         is_first = _acts_once.get() and is_asked_first()
         digest = sha256(key.encode()).hexdigest()
         args = [key, question_to_json(request), is_first]
@@ -339,6 +345,7 @@ class StepActivities:
         shown = StepProgress(step.agent, step.turn_id, step.name) if given.get("shows") else None
         acts_once = bool(given.get("acts_once"))
         _acts_once.set(acts_once)
+        _asked.set(Counter())
         try:
             async with _beating(info, shown):
                 if acts_once and info.attempt > 1 and not await _has_not_acted(info):

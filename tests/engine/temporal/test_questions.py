@@ -1,0 +1,75 @@
+"""Questions that a step asks the user of its run."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.engine.temporal.temporal_world import eventually, temporal_world
+from tests.temporal_server import TemporalServer
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+    from tests.engine.temporal.temporal_world import TemporalWorld
+
+pytestmark = pytest.mark.anyio
+
+_TOOLS = '''\
+from fast_agent import HumanRequest, ToolContext, tool
+
+
+@tool
+async def unlock(context: ToolContext) -> str:
+    """Ask for the code until it is right."""
+    tried = []
+    while "3333" not in tried and len(tried) < 9:
+        answer = await context.human.ask(HumanRequest(message="The code?", agent_name="one"))
+        tried.append(str(answer.content["text"]))
+    return f"tried {', '.join(tried)}"
+'''
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[TemporalServer]:
+    with TemporalServer(in_memory=True) as started:
+        yield started
+
+
+async def answer(world: TemporalWorld, run_id: str, text: str) -> None:
+    """Answer the only open question of a run, once it is asked."""
+    asked = await eventually(partial(world.runs.questions, run_id))
+    ((key, question),) = asked.items()
+    assert question["message"] == "The code?"
+    await world.runs.answer(run_id, key, "accept", {"text": text})
+
+    async def taken() -> bool:
+        return key not in await world.runs.questions(run_id)
+
+    await eventually(taken)
+
+
+@pytest.mark.spec("TEMPORAL-13")
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_step_that_asks_the_same_again_gets_another_answer(
+    tmp_path: Path, server: TemporalServer, lost: bool
+) -> None:
+    (tmp_path / "tools.py").write_text(_TOOLS)
+    async with temporal_world(tmp_path, server) as world:
+        world.write(
+            one="type: agent\nmodel: passthrough\ninstruction: x\nhuman_input: true\n"
+            "function_tools: [tools.py:unlock]\n"
+        )
+        run = await world.start("one", "***CALL_TOOL unlock {}")
+        async with world.worker():
+            await answer(world, run.id, "1111")
+            await answer(world, run.id, "2222")
+            if not lost:
+                await answer(world, run.id, "3333")
+                assert (await world.runs.result(run)).message.text == "tried 1111, 2222, 3333"
+        if lost:  # its next attempt gets the answers of the one before, and asks the third
+            async with world.worker():
+                await answer(world, run.id, "3333")
+                assert (await world.runs.result(run)).message.text == "tried 1111, 2222, 3333"
