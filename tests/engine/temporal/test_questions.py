@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.engine.temporal.temporal_world import eventually, temporal_world
+from tests.engine.temporal.test_conversations import talking
 from tests.temporal_server import TemporalServer
+
+from fast_agent import HumanAnswer, HumanRequest
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -29,6 +33,13 @@ async def unlock(context: ToolContext) -> str:
         answer = await context.human.ask(HumanRequest(message="The code?", agent_name="one"))
         tried.append(str(answer.content["text"]))
     return f"tried {', '.join(tried)}"
+
+
+@tool
+async def choose(message: str, context: ToolContext) -> str:
+    """Ask once."""
+    answer = await context.human.ask(HumanRequest(message=message, agent_name="one"))
+    return str(answer.content["text"])
 '''
 
 
@@ -63,7 +74,7 @@ async def test_a_step_that_asks_the_same_again_gets_another_answer(
             "function_tools: [tools.py:unlock]\n"
         )
         run = await world.start("one", "***CALL_TOOL unlock {}")
-        async with world.worker():
+        async with world.worker(max_cached_runs=0):
             await answer(world, run.id, "1111")
             await answer(world, run.id, "2222")
             if not lost:
@@ -73,3 +84,41 @@ async def test_a_step_that_asks_the_same_again_gets_another_answer(
             async with world.worker():
                 await answer(world, run.id, "3333")
                 assert (await world.runs.result(run)).message.text == "tried 1111, 2222, 3333"
+
+
+@pytest.mark.spec("TEMPORAL-13")
+@pytest.mark.parametrize("tool", ["request_human_input", "choose"])
+async def test_a_question_is_withdrawn_with_the_turn_that_asked_it(
+    tmp_path: Path, server: TemporalServer, tool: str
+) -> None:
+    asked: list[str] = []
+    is_asked = asyncio.Event()
+
+    class Hesitant:
+        async def ask(self, request: HumanRequest) -> HumanAnswer:
+            asked.append(request.message)
+            is_asked.set()
+            if request.message == "first?":
+                await asyncio.Event().wait()
+            return HumanAnswer(action="accept", content={"text": "yes"})
+
+    (tmp_path / "tools.py").write_text(_TOOLS)
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        world.write(
+            one="type: agent\nmodel: passthrough\ninstruction: x\nhuman_input: true\n"
+            "function_tools: [tools.py:choose]\n"
+        )
+        async with talking(world, Hesitant()) as app:
+            turn = asyncio.create_task(app.one(f'***CALL_TOOL {tool} {{"message": "first?"}}'))
+            await is_asked.wait()
+            turn.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await turn
+            (run,) = [one async for one in world.client.list_workflows(world.query)]
+
+            async def is_withdrawn() -> bool:
+                return not await world.runs.questions(run.id)
+
+            await eventually(is_withdrawn)
+            assert await app.one(f'***CALL_TOOL {tool} {{"message": "second?"}}') == "yes"
+    assert asked == ["first?", "second?"]

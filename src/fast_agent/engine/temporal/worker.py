@@ -40,6 +40,7 @@ from fast_agent.engine.execute import (
 )
 from fast_agent.engine.part_store import missing_part
 from fast_agent.engine.temporal.progress import SHOW_SECONDS, StepProgress
+from fast_agent.engine.temporal.questions import asked_by
 from fast_agent.engine.temporal.runs import patiently, update
 from fast_agent.engine.temporal.workflow import (
     LOOP_VERSION,
@@ -241,7 +242,9 @@ def _check_settings(program: CardProgram, manifest: Manifest) -> None:
 
 _acts_once: ContextVar[bool] = ContextVar("whether the step may not be repeated once it acts")
 _asks: ContextVar[asyncio.Event] = ContextVar("set when a local step asks the user")
-_asked: ContextVar[Counter[str]] = ContextVar("how often the attempt asked each question")
+_asked: ContextVar[tuple[str, Counter[str]]] = ContextVar(
+    "what the keys of the step's questions begin with, and how often its attempt asked each"
+)
 
 
 class StepHuman:
@@ -256,11 +259,10 @@ class StepHuman:
             _asks.get().set()
             await asyncio.Event().wait()
         run = _run_of(info)
-        key = f"{_asked_by(info)}{request.message}"
-        before = _asked.get()
-        before[key] += 1
-        if before[key] > 1:
-            key = f"{key}\n{before[key]}"
+        step, asked = _asked.get()
+        asked[request.message] += 1
+        number = asked[request.message]
+        key = f"{step}{request.message}" + (f"\n{number}" if number > 1 else "")
         is_first = _acts_once.get() and is_asked_first()
         digest = sha256(key.encode()).hexdigest()
         args = [key, question_to_json(request), is_first]
@@ -275,16 +277,11 @@ def _run_of(info: activity.Info) -> Any:
     return activity.client().get_workflow_handle(str(info.workflow_id), run_id=info.workflow_run_id)
 
 
-def _asked_by(info: activity.Info) -> str:
-    """Return what the keys of a step's questions begin with."""
-    return f"{info.activity_id}:"
-
-
-async def _has_not_acted(info: activity.Info) -> bool:
+async def _has_not_acted(info: activity.Info, step: str) -> bool:
     """Whether a former attempt got no further than its first question to the user."""
     run = _run_of(info)
     may_act = await patiently(lambda: run.query("may_act"))
-    return any(one.startswith(_asked_by(info)) for one in may_act)
+    return any(one.startswith(step) for one in may_act)
 
 
 class StepActivities:
@@ -345,10 +342,11 @@ class StepActivities:
         shown = StepProgress(step.agent, step.turn_id, step.name) if given.get("shows") else None
         acts_once = bool(given.get("acts_once"))
         _acts_once.set(acts_once)
-        _asked.set(Counter())
+        asks = asked_by(given)
+        _asked.set((asks, Counter()))
         try:
             async with _beating(info, shown):
-                if acts_once and info.attempt > 1 and not await _has_not_acted(info):
+                if acts_once and info.attempt > 1 and not await _has_not_acted(info, asks):
                     raise interrupted(title_of(step.kind, step.name, step.asked))
                 edition = await self._host.get(step.edition)
                 known = edition.executor.known(step)

@@ -25,13 +25,13 @@ from fast_agent.agents.output import JsonOutput
 from fast_agent.engine.execute import next_digests, part_digests
 from fast_agent.engine.temporal.connection import side_queue
 from fast_agent.engine.temporal.progress import event_to_json
+from fast_agent.engine.temporal.questions import Questions, asked_by
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
 from fast_agent.models.step_model import usage_to_json
 from fast_agent.recording.cassette import Failure
 from fast_agent.recording.replayer import raised
 from fast_agent.steps.steps import NULL_STEPS, PlacedSteps, interrupted
-from fast_agent.tools.human import HumanAnswer, question_to_json
 from fast_agent.tools.human_input import NAME as HUMAN_INPUT
 
 if TYPE_CHECKING:
@@ -47,12 +47,11 @@ if TYPE_CHECKING:
     from fast_agent.runtime.runtime import Runtime
     from fast_agent.steps.parts import StepRedactor
     from fast_agent.steps.steps import Codec, Key, Kind, Step, Work
-    from fast_agent.text.json_value import JsonObject, JsonValue
-    from fast_agent.tools.human import HumanRequest
+    from fast_agent.text.json_value import JsonValue
 
 T = TypeVar("T")
 
-LOOP_VERSION: Final = "2"
+LOOP_VERSION: Final = "3"
 """The build id of workers: raised when the loop asks for other steps than before."""
 
 WORKFLOW: Final = "AgentRun"
@@ -130,10 +129,7 @@ class AgentRun:
         self._dropped: set[str] = set()
         self._count = 0
         self._is_closing = False
-        self._questions: dict[str, JsonObject] = {}
-        self._answers: dict[str, HumanAnswer] = {}
-        self._has_acted: dict[str, bool] = {}
-        self._asked = 0
+        self._questions = Questions()
         self._steps: WorkflowSteps | None = None
         self._events: dict[str, list[Event]] = {}
 
@@ -160,10 +156,12 @@ class AgentRun:
 
     async def _run(self, given: dict[str, Any]) -> dict[str, Any]:
         edition = editions.get().loop(str(given["edition"]))
-        self._steps = steps = WorkflowSteps(given, edition.redactor, edition.queues)
+        self._steps = steps = WorkflowSteps(
+            given, edition.redactor, edition.queues, self._questions
+        )
         _trace.set(given.get("trace"))
         conversation: Conversation = edition.runtime.new_conversation(
-            steps=steps, human=WorkflowHuman(self.ask)
+            steps=steps, human=self._questions
         )
         try:
             if "message" not in given:
@@ -327,19 +325,6 @@ class AgentRun:
         """End a conversation once no turn of it runs."""
         self._is_closing = True
 
-    async def ask(self, request: HumanRequest) -> HumanAnswer:
-        """Wait until a user has answered a question; it stays open whatever happens to workers."""
-        self._asked += 1
-        return await self.wait_for_answer(str(self._asked), question_to_json(request))
-
-    async def wait_for_answer(self, key: str, question: JsonObject) -> HumanAnswer:
-        """Wait for the answer to a question."""
-        if key not in self._answers:
-            self._questions[key] = question
-            await workflow.wait_condition(lambda: key in self._answers)
-            self._questions.pop(key, None)
-        return self._answers[key]
-
     @workflow.update(name="question")
     async def question(
         self, key: str, question: dict[str, Any], is_first: bool = False
@@ -352,8 +337,8 @@ class AgentRun:
             is_first: Whether the step does nothing before it was let `act` on the answer.
         """
         if is_first:
-            self._has_acted.setdefault(key, False)
-        answer = await self.wait_for_answer(key, question)
+            self._questions.expect_act(key)
+        answer = await self._questions.wait_for(key, question)
         return {"action": answer.action, "content": answer.content}
 
     @workflow.update(name="act")
@@ -363,25 +348,22 @@ class AgentRun:
         Args:
             key: Names the question.
         """
-        if self._has_acted.get(key, True):
-            raise ApplicationError("another attempt of the step acted", non_retryable=True)
-        self._has_acted[key] = True
+        self._questions.act(key)
 
     @workflow.query(name="may_act")
     def may_act(self) -> list[str]:
         """Return the keys of the first questions of steps that did nothing yet."""
-        return [key for key, has_acted in self._has_acted.items() if not has_acted]
+        return self._questions.may_act
 
     @workflow.signal(name="answer")
     def answer(self, key: str, action: str, content: dict[str, Any] | None) -> None:
         """Take the answer of a user; the first one counts."""
-        if action in {"accept", "decline", "cancel"} and key not in self._answers:
-            self._answers[key] = HumanAnswer(action=cast("Any", action), content=content)
+        self._questions.answer(key, action, content)
 
     @workflow.query(name="questions")
     def questions(self) -> dict[str, Any]:
         """Return the open questions by their keys."""
-        return dict(self._questions)
+        return dict(self._questions.open)
 
     @workflow.query(name="progress")
     def progress(self) -> dict[str, Any]:
@@ -442,21 +424,6 @@ def _unexpected(error: Exception) -> ApplicationError:
     return ApplicationError(text, type="RunError", non_retryable=True)
 
 
-class WorkflowHuman:
-    """Asks the user of a run.
-
-    Args:
-        ask: Asks a question of the workflow.
-    """
-
-    def __init__(self, ask: Callable[[HumanRequest], Any]) -> None:
-        self._ask = ask
-
-    async def ask(self, request: HumanRequest) -> HumanAnswer:
-        """Ask, and wait for the answer."""
-        return cast("HumanAnswer", await self._ask(request))
-
-
 class WorkflowSteps(PlacedSteps):
     """Steps that are asked in workflow code, and answered by activities.
 
@@ -464,6 +431,7 @@ class WorkflowSteps(PlacedSteps):
         given: What the run was started with.
         redactor: What is hidden in them.
         queues: The queues of the agents whose cards name one.
+        questions: What is asked of the user.
 
     Attributes:
         asked: How many steps were asked.
@@ -473,9 +441,14 @@ class WorkflowSteps(PlacedSteps):
     """
 
     def __init__(
-        self, given: dict[str, Any], redactor: StepRedactor, queues: Mapping[str, str]
+        self,
+        given: dict[str, Any],
+        redactor: StepRedactor,
+        queues: Mapping[str, str],
+        questions: Questions,
     ) -> None:
         self._queues = queues
+        self._questions = questions
         self._edition = str(given["edition"])
         self._queue = str(given["queue"])
         self._model_queues = frozenset(cast("list[str]", given.get("model_queues", [])))
@@ -563,7 +536,10 @@ class WorkflowSteps(PlacedSteps):
             answer = await self._ended(self._started_here(step, given), step, key)
             if "elsewhere" not in answer:
                 return answer
-        return await self._ended(self._started(step, key, given), step, key)
+        try:
+            return await self._ended(self._started(step, key, given), step, key)
+        finally:
+            self._questions.withdraw(asked_by(given))
 
     async def _ended(
         self, handle: workflow.ActivityHandle[Any], step: Step, key: Key
@@ -573,6 +549,7 @@ class WorkflowSteps(PlacedSteps):
             # ends only in a later activation: without the shield, the loop would never yield.
             return cast("dict[str, Any]", await asyncio.shield(handle))
         except asyncio.CancelledError:
+            handle.add_done_callback(_read_end)
             handle.cancel()
             raise
         except ActivityError as error:
@@ -664,6 +641,12 @@ class WorkflowSteps(PlacedSteps):
         """Return what is true: facts belong to the edition."""
         del name
         return value()
+
+
+def _read_end(handle: asyncio.Future[Any]) -> None:
+    """Read how a step ended that is not waited for any more: asyncio reports what is never read."""
+    if not handle.cancelled():
+        handle.exception()
 
 
 def answer_of(result: TurnResult, steps: WorkflowSteps) -> dict[str, Any]:
