@@ -295,7 +295,7 @@ class ResumableCalls:
     def end_for(self, call: AgentCall) -> None:
         """Cancel the calls that a new one replaces: their client left their questions unanswered.
 
-        The new one would wait for their turns otherwise, until nobody may answer them any more.
+        The new one would wait for their turns otherwise, up to `ANSWER_SECONDS`.
         """
         for token in [name for name, one in self._waiting.items() if call.replaces(one.call)]:
             self._forget(token).cancel()

@@ -427,6 +427,19 @@ async def test_a_look_that_began_before_an_answer_does_not_have_it_asked_again(
     await ended(second)
 
 
+async def test_a_turn_ends_though_its_question_was_closed_meanwhile(late: LateLook) -> None:
+    late.open()
+    first = late.turn()
+    await until(lambda: late.asked == ["which?"])
+    second = late.turn()
+    late.listed.clear()
+    await until(lambda: not late.carried.asked)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    await ended(second)
+
+
 async def test_a_question_of_a_turn_that_ends_is_asked_by_the_other(late: LateLook) -> None:
     late.open()
     first = late.turn()

@@ -31,7 +31,7 @@ async def test_nothing_is_started_with_less_than_was_given(
     del runner
     made = tmp_path / "made"
     command = [sys.executable, "-c", f"open({str(made)!r}, 'w')", argument]
-    with pytest.raises(ValueError, match="NUL character in"):
+    with pytest.raises(ValueError, match="holds a NUL character"):
         await open_leader(command, cwd=tmp_path, env={**os.environ, **variables})
     assert not made.exists()
 

@@ -298,7 +298,7 @@ class TemporalCarrier:
             if not carried.askers:
                 carried.asked.clear()  # a later history may use a key again
             elif unanswered is not None:
-                carried.asked.remove(unanswered)  # a turn that goes on may have it answered
+                carried.asked.discard(unanswered)  # a turn that goes on may have it answered
 
     async def _new_question(self, carried: _Carried) -> tuple[str, JsonObject] | None:
         """Return a question that no user was asked yet, with its key; its user is asked now."""

@@ -58,9 +58,8 @@ async def open_leader(
         ValueError: An argument or a variable holds a NUL character.
     """
     # asyncio's loop refuses it; uvloop ends the text there, and would run less than was approved.
-    for text in (*command, *(env or {}), *(env or {}).values()):
-        if "\0" in text:
-            raise ValueError(f"NUL character in {text!r}")
+    if any("\0" in text for text in (*command, *(env or {}), *(env or {}).values())):
+        raise ValueError("an argument or a variable holds a NUL character")
     return await open_process(
         command,
         stdin=stdin,
