@@ -200,6 +200,21 @@ async def test_a_question_to_the_user_outlasts_the_worker_that_asked_it(tmp_path
                 assert (await world.runs.result(run)).message.text == "the blue one"
 
 
+@pytest.mark.spec("TEMPORAL-13")
+def test_an_item_of_a_batch_waits_for_no_user(tmp_path: Path) -> None:
+    with TemporalServer(in_memory=True) as server, ModelServer() as models:
+        world = ClusterWorld(tmp_path, models.url, 1, server)
+        (tmp_path / "noter.md").write_text(
+            "---\ntype: agent\nname: noter\nmodel: passthrough\nhuman_input: true\n---\nYou ask.\n"
+        )
+        call = '***CALL_TOOL request_human_input {"message": "which one?"}'
+        world.write_items([call])
+        with world.worker(), world.start() as batch:
+            batch.communicate(timeout=120)
+        (row,) = world.rows()
+    assert "no user is connected; continue without an answer" in str(row)
+
+
 _PAYING_TOOLS = '''\
 import asyncio
 

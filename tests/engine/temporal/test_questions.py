@@ -38,6 +38,8 @@ async def unlock(context: ToolContext) -> str:
 @tool
 async def choose(message: str, context: ToolContext) -> str:
     """Ask once."""
+    if context.human is None:
+        return "no user"
     answer = await context.human.ask(HumanRequest(message=message, agent_name="one"))
     return str(answer.content["text"])
 '''
@@ -122,3 +124,27 @@ async def test_a_question_is_withdrawn_with_the_turn_that_asked_it(
             await eventually(is_withdrawn)
             assert await app.one(f'***CALL_TOOL {tool} {{"message": "second?"}}') == "yes"
     assert asked == ["first?", "second?"]
+
+
+@pytest.mark.spec("TEMPORAL-13")
+async def test_without_a_user_a_question_ends_at_once(
+    tmp_path: Path, server: TemporalServer
+) -> None:
+    (tmp_path / "tools.py").write_text(_TOOLS)
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        world.write(
+            one="type: agent\nmodel: passthrough\ninstruction: x\nhuman_input: true\n"
+            "function_tools: [tools.py:choose, tools.py:unlock]\nconfirm: [unlock]\n"
+        )
+        program = world.program()
+        program.load_agents(".")
+        tools = ("request_human_input", "choose", "unlock")
+        calls = [f'***CALL_TOOL {tool} {{"message": "which?"}}' for tool in tools[:2]]
+        calls.append("***CALL_TOOL unlock {}")
+        async with program.run() as app:
+            local = [await app.one(call) for call in calls]
+        async with talking(world) as app:
+            carried = [await app.one(call) for call in calls]
+    assert carried[:2] == local[:2]
+    assert local[:2] == ["no user is connected; continue without an answer", "no user"]
+    assert all(said[2].startswith("`unlock` was not run: ") for said in (local, carried))

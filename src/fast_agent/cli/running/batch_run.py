@@ -478,6 +478,7 @@ class BatchCommand(CardOptions):
                     message,
                     schema=schema,
                     memo={"batch": store.batch, "key": run.key},
+                    asks=False,
                 )
                 return await runs.result(handle)
 

@@ -141,6 +141,7 @@ class TemporalCarrier:
             "message": self._runs.redactor.redacted(message_to_wire(life.message)),
             "schema": None if output is None else output.schema.schema,
             "shows": life.is_heard,
+            "asks": self._human_of(life) is not None,
             **traced(),
         }
         view = TurnView(life)
@@ -215,7 +216,7 @@ class TemporalCarrier:
     ) -> dict[str, Any]:
         """Ask for a turn; its user is asked what it asks, and it is cancelled with this one."""
         run = carried.handle
-        human = life.context.human or self._human
+        human = self._human_of(life)
         beside: list[asyncio.Task[None]] = []
         if human is not None:
             beside.append(asyncio.create_task(self._ask_user(carried, human)))
@@ -237,6 +238,9 @@ class TemporalCarrier:
                 async with asyncio.timeout(_LAST_LOOK_SECONDS):
                     view.show_events(await self._runs.events(run.id, key, view.count))
         return said
+
+    def _human_of(self, life: TurnLife) -> Human | None:
+        return life.context.human or self._human
 
     async def _watch(self, run: WorkflowHandle[Any, Any], key: str, view: TurnView) -> None:
         """Show what happens in a turn while it runs; nothing depends on it."""

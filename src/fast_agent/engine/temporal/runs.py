@@ -179,6 +179,7 @@ class TemporalRuns:
         *,
         schema: JsonObject | None = None,
         memo: Mapping[str, str] | None = None,
+        asks: bool = True,
     ) -> WorkflowHandle[Any, Any]:
         """Start a run, or find the one of this id that was started before.
 
@@ -189,6 +190,7 @@ class TemporalRuns:
             message: What it is asked.
             schema: The JSON Schema of the answer, or None.
             memo: What lists of runs show of it.
+            asks: Whether its questions wait for a user; else there is none.
 
         Raises:
             RunError: The server rejects the run.
@@ -198,6 +200,7 @@ class TemporalRuns:
             "agent": agent,
             "message": self.redactor.redacted(message_to_wire(message)),
             "schema": schema,
+            "asks": asks,
             **traced(),
         }
         text = self.redactor.redact(" ".join(message.text.split())[:_SHOWN_CHARACTERS])

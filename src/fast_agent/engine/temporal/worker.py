@@ -242,8 +242,8 @@ def _check_settings(program: CardProgram, manifest: Manifest) -> None:
 
 _acts_once: ContextVar[bool] = ContextVar("whether the step may not be repeated once it acts")
 _asks: ContextVar[asyncio.Event] = ContextVar("set when a local step asks the user")
-_asked: ContextVar[tuple[str, Counter[str]]] = ContextVar(
-    "what the keys of the step's questions begin with, and how often its attempt asked each"
+_asked: ContextVar[tuple[str, Counter[str]] | None] = ContextVar(
+    "what the keys of the step's questions begin with, and how often each was asked; or no user"
 )
 
 
@@ -251,7 +251,10 @@ class StepHuman:
     """The way from a step to the user of its run: the workflow asks, and keeps the answer."""
 
     async def ask(self, request: HumanRequest) -> HumanAnswer:
-        """Ask, and wait for the answer."""
+        """Ask, and wait for the answer; without a user, the answer is `cancel`."""
+        asking = _asked.get()
+        if asking is None:
+            return HumanAnswer(action="cancel")
         info = activity.info()
         if info.is_local:
             # The workflow hears nothing while a local activity runs: the step starts again as
@@ -259,7 +262,7 @@ class StepHuman:
             _asks.get().set()
             await asyncio.Event().wait()
         run = _run_of(info)
-        step, asked = _asked.get()
+        step, asked = asking
         asked[request.message] += 1
         number = asked[request.message]
         key = f"{step}{request.message}" + (f"\n{number}" if number > 1 else "")
@@ -343,7 +346,8 @@ class StepActivities:
         acts_once = bool(given.get("acts_once"))
         _acts_once.set(acts_once)
         asks = asked_by(given)
-        _asked.set((asks, Counter()))
+        has_user = bool(given.get("asks", True))
+        _asked.set((asks, Counter()) if has_user else None)
         try:
             async with _beating(info, shown):
                 if acts_once and info.attempt > 1 and not await _has_not_acted(info, asks):
@@ -359,7 +363,7 @@ class StepActivities:
                     known,
                     on_delta=None if shown is None else shown.on_delta,
                     progress=no_progress if shown is None else shown.on_progress,
-                    human=StepHuman(),
+                    human=StepHuman() if has_user else None,
                     listener=edition.tracing,
                 )
                 with caller_trace(given.get("trace")):

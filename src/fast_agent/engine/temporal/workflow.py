@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeVar, cast
 
@@ -112,6 +112,7 @@ class Editions(Protocol):
 
 
 _shows: ContextVar[bool] = ContextVar("whether a client watches the turn", default=False)
+_asks: ContextVar[bool] = ContextVar("whether a user can be asked in the turn", default=True)
 _trace: ContextVar[JsonValue] = ContextVar("the trace of the turn, or None", default=None)
 
 editions: ContextVar[Editions] = ContextVar("the editions of the worker that runs a workflow")
@@ -160,6 +161,7 @@ class AgentRun:
             given, edition.redactor, edition.queues, self._questions
         )
         _trace.set(given.get("trace"))
+        _asks.set(bool(given.get("asks", True)))
         conversation: Conversation = edition.runtime.new_conversation(
             steps=steps, human=self._questions
         )
@@ -241,6 +243,7 @@ class AgentRun:
         self._count += 1
         heard = self._listener_of(key) if given.get("shows") else None
         _shows.set(heard is not None)
+        _asks.set(bool(given.get("asks", True)))
         _trace.set(given.get("trace"))
         try:
             if key in self._dropped:
@@ -381,6 +384,7 @@ async def _asked(
     schema = given.get("schema")
     return await conversation.agent(str(given["agent"])).generate(
         message_from_wire(given["message"]),
+        context=None if _asks.get() else replace(conversation.context, human=None),
         output=None if schema is None else JsonOutput(schema),
         listener=listener,
     )
@@ -494,6 +498,8 @@ class WorkflowSteps(PlacedSteps):
             given["acts_once"] = True
         if _shows.get():
             given["shows"] = True
+        if not _asks.get():
+            given["asks"] = False
         if (trace := _trace.get()) is not None:
             given["trace"] = trace
         self.asked = number = self.asked + 1
