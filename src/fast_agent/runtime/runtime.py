@@ -255,23 +255,23 @@ class Runtime:
             journal: Records it, and returns what was recorded before; None records nothing.
             human: Asks the user; None is the runtime's own.
             deps: Values for function tools, which go before those of the runtime.
-            steps: Who carries its turns; None is who carries those of the runtime.
+            steps: Who carries its turns, in any event loop; None is who carries the runtime's.
 
         Returns:
             Its agents; the caller closes them.
         """
-        outer = self._outer
+        outer, loop = self._outer, None
+        if steps is None:
+            steps, loop = _steps_of(self._options.steps, journal), self._loop
         turn = replace(
             outer,
             listener=listener or outer.listener,
             journal=journal,
             transcript=None,
             human=human,
-            steps=_steps_of(self._options.steps, journal) if steps is None else steps,
+            steps=steps,
             deps=(*deps, *outer.deps),
         )
-        # Who carries the turns elsewhere may have a loop for each of them.
-        loop = self._loop if steps is None else None
         conversation = Conversation(self._make, turn, journal, tracing=self._tracing, loop=loop)
         self._conversations.add(conversation)
         return conversation
