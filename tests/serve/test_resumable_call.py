@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
+from tests.patience import PATIENCE
 from tests.serve.agent_world import AgentWorld, connected, text_of, until
 
 from fast_agent.serve import agent_call
@@ -85,8 +87,9 @@ async def test_a_call_whose_client_never_answers_ends(
 
 @pytest.mark.spec("SERVE-7")
 async def test_the_next_call_in_a_conversation_replaces_one_whose_question_was_left(
-    world: AgentWorld,
+    world: AgentWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(agent_call, "TOGETHER_SECONDS", -1.0)
     async with (
         world.serving(scope="connection") as server,
         connected(server, MODERN, elicitation_callback=never) as client,
@@ -116,6 +119,34 @@ async def test_the_next_call_in_a_conversation_replaces_one_whose_question_was_l
         answers = dict.fromkeys(last.input_requests, BLUE)
         done = await ask("ann", "", mine, request_state=last.request_state, input_responses=answers)
         assert text_of(done) == "blue"
+
+
+@pytest.mark.spec("SERVE-7")
+async def test_calls_that_were_sent_together_wait_for_the_questions_of_one_another(
+    world: AgentWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_call, "TOGETHER_SECONDS", PATIENCE)
+    async with (
+        world.serving(scope="connection") as server,
+        connected(server, MODERN, elicitation_callback=never) as client,
+    ):
+        begun = await client.session.call_tool("ann", {"message": "hello"})
+        meta: Any = {SESSION_ID: (begun.meta or {})[SESSION_ID]}
+        first = await step(client, meta=meta)
+        second: list[Any] = []
+
+        async def ask_again() -> None:
+            second.append(await step(client, meta=meta))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask_again)
+            await anyio.wait_all_tasks_blocked()
+            assert second == []
+            answers = dict.fromkeys(first.input_requests or {}, BLUE)
+            state = first.request_state
+            done = await step(client, meta=meta, request_state=state, input_responses=answers)
+            assert text_of(done) == "blue"
+        assert second[0].input_requests
 
 
 @pytest.mark.spec("SERVE-7", "TR-N2.1c")

@@ -160,6 +160,10 @@ ANSWER_SECONDS = 600.0
 """How long a call waits for them."""
 
 
+TOGETHER_SECONDS = 5.0
+"""Calls of an agent that begin within so many seconds of each other were sent together."""
+
+
 class _Question:
     """One question, until it has an answer."""
 
@@ -182,6 +186,7 @@ class ResumableCall:
         self.answer: ToolAnswer | None = None
         self.refusal: SessionInUseError | None = None
         self.report: Report | None = None
+        self._began = anyio.current_time()
         self._seconds = ANSWER_SECONDS if seconds is None else seconds
         self._scope = anyio.CancelScope()
         self._questions: dict[str, _Question] = {}
@@ -193,6 +198,11 @@ class ResumableCall:
         """Whether nothing of it runs any more."""
         has_ended = self.answer is not None or self.refusal is not None
         return has_ended or self._scope.cancel_called
+
+    def is_left_for(self, call: AgentCall) -> bool:
+        """Whether its client leaves its questions unanswered, since it made a later call."""
+        is_later = anyio.current_time() - self._began > TOGETHER_SECONDS
+        return is_later and call.replaces(self.call)
 
     def cancel(self) -> None:
         """End the turn as if it was cancelled."""
@@ -295,9 +305,10 @@ class ResumableCalls:
     def end_for(self, call: AgentCall) -> None:
         """Cancel the calls that a new one replaces: their client left their questions unanswered.
 
-        The new one would wait for their turns otherwise, up to `ANSWER_SECONDS`.
+        The new one would wait for their turns otherwise, up to `ANSWER_SECONDS`. A model may call
+        an agent several times at once: calls that were sent together wait for one another.
         """
-        for token in [name for name, one in self._waiting.items() if call.replaces(one.call)]:
+        for token in [name for name, one in self._waiting.items() if one.is_left_for(call)]:
             self._forget(token).cancel()
 
     def find(self, token: object, name: str) -> ResumableCall:
