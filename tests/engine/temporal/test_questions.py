@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 _TOOLS = '''\
+import asyncio
+from pathlib import Path
+
 from fast_agent import HumanRequest, ToolContext, tool
 
 
@@ -33,6 +36,19 @@ async def unlock(context: ToolContext) -> str:
         answer = await context.human.ask(HumanRequest(message="The code?", agent_name="one"))
         tried.append(str(answer.content["text"]))
     return f"tried {', '.join(tried)}"
+
+
+@tool(repeatable=False)
+async def ask_late(context: ToolContext) -> str:
+    """Ask once the step is cancelled."""
+    Path("begun").touch()
+    try:
+        await asyncio.sleep(600)
+    except asyncio.CancelledError:
+        answer = await context.human.ask(HumanRequest(message="late?", agent_name="one"))
+        Path("late").write_text(answer.action)
+        raise
+    return "not cancelled"
 
 
 @tool
@@ -148,3 +164,35 @@ async def test_without_a_user_a_question_ends_at_once(
     assert carried[:2] == local[:2]
     assert local[:2] == ["no user is connected; continue without an answer", "no user"]
     assert all(said[2].startswith("`unlock` was not run: ") for said in (local, carried))
+
+
+@pytest.mark.spec("TEMPORAL-13")
+async def test_a_step_that_asks_after_its_cancellation_is_not_answered(
+    tmp_path: Path, server: TemporalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class User:
+        async def ask(self, request: HumanRequest) -> HumanAnswer:
+            asked.append(request.message)
+            return HumanAnswer(action="accept", content={"text": "yes"})
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tools.py").write_text(_TOOLS)
+
+    async def holds(name: str, text: str) -> bool:
+        return (tmp_path / name).exists() and (tmp_path / name).read_text() == text
+
+    async with temporal_world(tmp_path, server) as world, world.worker():
+        world.write(
+            one="type: agent\nmodel: passthrough\ninstruction: x\n"
+            "function_tools: [tools.py:ask_late]\n"
+        )
+        async with talking(world, User(), heartbeat_seconds=2) as app:
+            turn = asyncio.create_task(app.one("***CALL_TOOL ask_late {}"))
+            await eventually(partial(holds, "begun", ""))
+            turn.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await turn
+            await eventually(partial(holds, "late", "cancel"))
+    assert asked == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from temporalio import workflow
@@ -10,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from fast_agent.tools.human import HumanAnswer, question_to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.human import HumanRequest
@@ -36,14 +37,30 @@ class Questions:
         self.open: dict[str, JsonObject] = {}
         self._answers: dict[str, HumanAnswer] = {}
         self._has_acted: dict[str, bool] = {}
+        self._running: set[str] = set()
         self._asked = 0
 
     async def ask(self, request: HumanRequest) -> HumanAnswer:
         """Ask for workflow code, and wait for the answer; see `Human.ask`."""
         self._asked += 1
-        return await self.wait_for(str(self._asked), question_to_json(request))
+        return await self._wait_for(str(self._asked), question_to_json(request))
 
-    async def wait_for(self, key: str, question: JsonObject) -> HumanAnswer:
+    async def ask_for_step(self, key: str, question: JsonObject, *, is_first: bool) -> HumanAnswer:
+        """Ask for a step, and wait for the answer; a step that has ended is not answered.
+
+        Args:
+            key: Names the question; the same in every attempt of the step.
+            question: The question.
+            is_first: Whether the step does nothing before it was let `act` on the answer.
+        """
+        # A worker hears some seconds later that its step was cancelled.
+        if not any(key.startswith(step) for step in self._running):
+            return HumanAnswer(action="cancel")
+        if is_first:
+            self._has_acted.setdefault(key, False)
+        return await self._wait_for(key, question)
+
+    async def _wait_for(self, key: str, question: JsonObject) -> HumanAnswer:
         """Wait for the answer to a question, which is closed where this is cancelled."""
         if key not in self._answers:
             self.open[key] = question
@@ -58,18 +75,20 @@ class Questions:
         if action in {"accept", "decline", "cancel"} and key not in self._answers:
             self._answers[key] = HumanAnswer(action=cast("Any", action), content=content)
 
-    def withdraw(self, step: str) -> None:
-        """Cancel the questions of a step that has ended without their answers.
+    @contextmanager
+    def of_step(self, step: str) -> Generator[None]:
+        """Let a step ask while it runs; what has no answer when it ends is cancelled.
 
         Args:
-            step: What their keys begin with.
+            step: What the keys of its questions begin with.
         """
-        for key in [one for one in self.open if one.startswith(step)]:
-            self.answer(key, "cancel", None)
-
-    def expect_act(self, key: str) -> None:
-        """Record that a step does nothing before it was let `act` on an answer."""
-        self._has_acted.setdefault(key, False)
+        self._running.add(step)
+        try:
+            yield
+        finally:
+            self._running.remove(step)
+            for key in [one for one in self.open if one.startswith(step)]:
+                self.answer(key, "cancel", None)
 
     def act(self, key: str) -> None:
         """Let a step act on an answer, one of its attempts alone.

@@ -345,12 +345,11 @@ class StepActivities:
         shown = StepProgress(step.agent, step.turn_id, step.name) if given.get("shows") else None
         acts_once = bool(given.get("acts_once"))
         _acts_once.set(acts_once)
-        asks = asked_by(given)
-        has_user = bool(given.get("asks", True))
-        _asked.set((asks, Counter()) if has_user else None)
+        questions, has_user = asked_by(given), bool(given.get("asks", True))
+        _asked.set((questions, Counter()) if has_user else None)
         try:
             async with _beating(info, shown):
-                if acts_once and info.attempt > 1 and not await _has_not_acted(info, asks):
+                if acts_once and info.attempt > 1 and not await _has_not_acted(info, questions):
                     raise interrupted(title_of(step.kind, step.name, step.asked))
                 edition = await self._host.get(step.edition)
                 known = edition.executor.known(step)

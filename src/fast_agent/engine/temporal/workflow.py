@@ -339,9 +339,7 @@ class AgentRun:
             question: The question.
             is_first: Whether the step does nothing before it was let `act` on the answer.
         """
-        if is_first:
-            self._questions.expect_act(key)
-        answer = await self._questions.wait_for(key, question)
+        answer = await self._questions.ask_for_step(key, question, is_first=is_first)
         return {"action": answer.action, "content": answer.content}
 
     @workflow.update(name="act")
@@ -542,10 +540,8 @@ class WorkflowSteps(PlacedSteps):
             answer = await self._ended(self._started_here(step, given), step, key)
             if "elsewhere" not in answer:
                 return answer
-        try:
+        with self._questions.of_step(asked_by(given)):
             return await self._ended(self._started(step, key, given), step, key)
-        finally:
-            self._questions.withdraw(asked_by(given))
 
     async def _ended(
         self, handle: workflow.ActivityHandle[Any], step: Step, key: Key
