@@ -357,6 +357,13 @@ class LateLook:
         """Start to ask what a turn asks."""
         return asyncio.create_task(self.carrier._ask_user(self.carried, self))
 
+    async def thinking(self) -> asyncio.Task[None]:
+        """Open the question, and start a turn whose user thinks about it."""
+        self.open()
+        turn = self.turn()
+        await until(lambda: self.asked == ["which?"])
+        return turn
+
     async def ask(self, request: HumanRequest) -> HumanAnswer:
         self.asked.append(request.message)
         await self.decided.wait()
@@ -412,9 +419,7 @@ async def test_a_look_that_began_before_a_question_does_not_have_it_asked_again(
 async def test_a_look_that_began_before_an_answer_does_not_have_it_asked_again(
     late: LateLook,
 ) -> None:
-    late.open()
-    first = late.turn()
-    await until(lambda: late.asked == ["which?"])
+    first = await late.thinking()
     late.holds = True
     second = late.turn()
     await until(lambda: late.held)
@@ -428,9 +433,7 @@ async def test_a_look_that_began_before_an_answer_does_not_have_it_asked_again(
 
 
 async def test_a_turn_ends_though_its_question_was_closed_meanwhile(late: LateLook) -> None:
-    late.open()
-    first = late.turn()
-    await until(lambda: late.asked == ["which?"])
+    first = await late.thinking()
     second = late.turn()
     late.listed.clear()
     await until(lambda: not late.carried.asked)
@@ -441,9 +444,7 @@ async def test_a_turn_ends_though_its_question_was_closed_meanwhile(late: LateLo
 
 
 async def test_a_question_of_a_turn_that_ends_is_asked_by_the_other(late: LateLook) -> None:
-    late.open()
-    first = late.turn()
-    await until(lambda: late.asked == ["which?"])
+    first = await late.thinking()
     second = late.turn()
     await settled()
     assert late.asked == ["which?"]
