@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
-from tests.processes import children_of, lives
+from tests.processes import children_of, ending_with_parent, free_port, lives
 
 PASSWORD = "s3cret-of-the-database"
 USER = "agents"
@@ -98,6 +98,12 @@ class PostgresServer:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     @property
+    def pid(self) -> int:
+        """Its first process."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def url(self) -> str:
         """The address with the password."""
         return self.url_at(self.port)
@@ -117,6 +123,7 @@ class PostgresServer:
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
+                    *ending_with_parent("QUIT"),
                     self._programs / "postgres",
                     "-D",
                     self.directory / "data",
@@ -177,10 +184,3 @@ class PostgresServer:
             check=False,
         )
         assert ran.returncode == 0, ran.stderr
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

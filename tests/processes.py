@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
 from pathlib import Path
 
 from tests.patience import until
 
 from fast_agent.tools.shell.group_guard import NAME
+
+
+def ending_with_parent(signal: str) -> tuple[str, ...]:
+    """Return the words before a command that have Linux end it when its parent is killed.
+
+    Where `setpriv` is not installed there are none: only a run that is killed leaves it behind.
+
+    Args:
+        signal: What it is sent, such as `KILL`.
+    """
+    program = shutil.which("setpriv")
+    return () if program is None else (program, "--pdeathsig", signal)
+
+
+def free_port() -> int:
+    """Return a port of loopback that no process listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def unexpected(said: str) -> str:

@@ -17,8 +17,7 @@ pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"{why_not()}")
 STARTS_AND_DIES = """
 import os, signal
 from tests.temporal_server import TemporalServer
-server = TemporalServer(in_memory=True)
-server.start()
+server = TemporalServer(in_memory=True).__enter__()
 print(server.pid, server.directory, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -189,10 +190,11 @@ def test_a_server_that_is_killed_and_comes_back_loses_and_repeats_nothing() -> N
             server.kill()
             for number in range(5):
                 write(session, plain_turn(f"b{number}", "one", "two"))
-            back = Thread(target=lambda: (time.sleep(0.5), server.start()))
-            back.start()
-            asyncio.run(session.journal.barrier())
-            back.join()
+            with ThreadPoolExecutor() as threads:
+                written = threads.submit(asyncio.run, session.journal.barrier())
+                time.sleep(0.5)
+                server.start()
+                written.result()
             assert len(session.state.turns) == 10
         with store.open(session.id) as again:
             assert len(again.state.turns) == 10

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.patience import wait_until
-from tests.postgres_server import PASSWORD, UNPRIVILEGED, USER, PostgresServer, free_port, why_not
+from tests.postgres_server import PASSWORD, UNPRIVILEGED, USER, PostgresServer, why_not
+from tests.processes import free_port
 from tests.sessions.session_world import plain_turn, write
 
 from fast_agent.sessions.store import SessionStore
