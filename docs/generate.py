@@ -27,6 +27,7 @@ from fast_agent.schema.kinds import (
     AnyOf,
     Flag,
     FunctionName,
+    Integer,
     JsonSchema,
     ListOf,
     MapOf,
@@ -34,7 +35,6 @@ from fast_agent.schema.kinds import (
     OneOf,
     Record,
     Text,
-    Whole,
 )
 from fast_agent.tui.input.keys import key_lines
 
@@ -62,7 +62,7 @@ def kind_words(kind: object) -> str:  # noqa: C901 - one case a kind
     match kind:
         case Flag():
             return "true or false"
-        case Whole(minimum=minimum, maximum=maximum, also=also):
+        case Integer(minimum=minimum, maximum=maximum, also=also):
             words = "whole number" + _bounds(minimum, maximum)
             return words + "".join(f" or {value}" for value in also)
         case Number(minimum=minimum, maximum=maximum, above=above, below=below):

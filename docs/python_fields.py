@@ -21,6 +21,7 @@ from fast_agent.schema.kinds import (
     AnyOf,
     Flag,
     FunctionName,
+    Integer,
     JsonSchema,
     ListOf,
     MapOf,
@@ -28,7 +29,6 @@ from fast_agent.schema.kinds import (
     OneOf,
     Record,
     Text,
-    Whole,
 )
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _types(kind: Kind) -> Iterator[str]:  # noqa: C901 - one case a kind
     match kind:
         case Flag():
             yield "bool"
-        case Whole():
+        case Integer():
             yield "int"
         case Number():
             yield "float"

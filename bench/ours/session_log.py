@@ -23,7 +23,7 @@ from fast_agent import FastAgent
 from fast_agent.messages.message import Message, TextContent, ToolCall, ToolResult
 from fast_agent.sessions.event import (
     MessageAdded,
-    Titled,
+    SessionTitled,
     ToolAnswered,
     TurnBegan,
     TurnEnded,
@@ -75,7 +75,7 @@ def fill(
 ) -> dict[str, object]:
     each = len(list(one(0)))
     rows = [(0.0, row_of(event)) for number in range(events // each) for event in one(number)]
-    rows += [(0.0, row_of(Titled("long")))] * (events % each)
+    rows += [(0.0, row_of(SessionTitled("long")))] * (events % each)
     with SessionStore(home).create() as session:
         session.take_over(rows)
         return {"id": session.id, "events": session.state.last}

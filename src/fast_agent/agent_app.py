@@ -11,7 +11,7 @@ from fast_agent.cards.set_check import references
 from fast_agent.errors import FastAgentError, ModelError, RunError
 from fast_agent.models.check import check_model, check_selection, select_model
 from fast_agent.models.spec import model_aliases
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 from fast_agent.tools.tool import as_dependencies
 
 if TYPE_CHECKING:

@@ -404,7 +404,7 @@ def code_card(
     """
     given = {key: value for key, value in fields.items() if value is not None}
     functions = {key: given.pop(key) for key in _FUNCTIONS if _holds_callable(given.get(key))}
-    written = {"type": card_type, "name": name, **_plain(given)}
+    written = {"type": card_type, "name": name, **_card_value(given)}
     if instruction is not None:
         is_file = isinstance(instruction, Path)
         written["instruction"] = _read(name, instruction) if is_file else instruction
@@ -424,15 +424,15 @@ def code_card(
     return replace(card, config=config, path="", document=None)
 
 
-def _plain(value: object) -> Any:
+def _card_value(value: object) -> Any:
     """Return a value as a card file would hold it: sequences as lists, records as mappings."""
     if is_dataclass(value) and not isinstance(value, type):
         value = _set(value)
     if isinstance(value, Mapping):
         mapping = cast("Mapping[str, object]", value)
-        return {key: _plain(item) for key, item in mapping.items()}
+        return {key: _card_value(item) for key, item in mapping.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in cast("Sequence[object]", value)]
+        return [_card_value(item) for item in cast("Sequence[object]", value)]
     return value
 
 

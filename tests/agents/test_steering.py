@@ -8,7 +8,7 @@ import pytest
 from tests.workflows.scripted_world import World, agent, agents, card
 
 from fast_agent.agents.events import Steered
-from fast_agent.agents.turn_context import TOP, Steering
+from fast_agent.agents.turn_context import TOP, SteeringQueue
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.models.script import Call
@@ -140,7 +140,7 @@ async def test_a_workflow_hands_it_to_the_member_that_is_running() -> None:
 
 @pytest.mark.spec("T-B1.4")
 def test_several_members_at_the_same_time_cannot_be_steered() -> None:
-    steering = Steering()
+    steering = SteeringQueue()
     steering.enter()
     waiting = steering.add(Message.user("one"))
     steering.enter()

@@ -13,6 +13,7 @@ from fast_agent.schema.kinds import (
     AnyOf,
     Flag,
     FunctionName,
+    Integer,
     JsonSchema,
     ListOf,
     MapOf,
@@ -20,7 +21,6 @@ from fast_agent.schema.kinds import (
     OneOf,
     Record,
     Text,
-    Whole,
 )
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def of_kind(kind: Kind, *, filled: bool = False) -> Values:  # noqa: C901
             )
         case Flag():
             return st.booleans()
-        case Whole():
+        case Integer():
             bounded = st.integers(kind.minimum, kind.maximum)
             return bounded | st.sampled_from(kind.also) if kind.also else bounded
         case Number():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fast_agent.cards.agent_config import AgentConfig
-from fast_agent.cards.card import Card, CardLoad, FileLoad, Skipped
+from fast_agent.cards.card import Card, CardLoad, FileLoad, SkippedFile
 from fast_agent.diagnostics.diagnostic import Diagnostic
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def files(draw: DrawFn) -> FileLoad:
     return FileLoad(
         cards=cards,
         diagnostics=(problem,) if draw(st.integers(0, 3)) == 0 else (),
-        skipped=Skipped("a.md", "no card") if not cards else None,
+        skipped=SkippedFile("a.md", "no card") if not cards else None,
         unread=("a",) if draw(st.integers(0, 5)) == 0 else (),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fast_agent.cards.card_files import list_directory
-from fast_agent.cards.load import CardLoad, Fetched, load_cards, with_variables
+from fast_agent.cards.load import CardLoad, FetchedText, load_cards, with_variables
 from fast_agent.errors import CardError, ResourceError
 from fast_agent.text.environment import VariableNames
 from fast_agent.trust.grant import Grant
@@ -453,9 +453,9 @@ ADDRESS = "https://example.com/team/Chief%20writer.md?v=2#x"
 def test_a_remote_card() -> None:
     asked: list[str] = []
 
-    def fetch(address: str) -> Fetched:
+    def fetch(address: str) -> FetchedText:
         asked.append(address)
-        return Fetched(address, "\ufeff---\r\nmodel: ${A}\r\n---\r\nHi\r\n")
+        return FetchedText(address, "\ufeff---\r\nmodel: ${A}\r\n---\r\nHi\r\n")
 
     found = load_cards([ADDRESS, ADDRESS], environ={"A": "b"}, fetch=fetch)
     assert asked == [ADDRESS]
@@ -467,9 +467,9 @@ def test_a_remote_card() -> None:
 
 @pytest.mark.spec("FILE-13")
 def test_remote_cards_that_cannot_be_loaded() -> None:
-    def fetch(address: str) -> Fetched:
+    def fetch(address: str) -> FetchedText:
         if "large" in address:
-            return Fetched(address, "x" * (1024 * 1024 + 1))
+            return FetchedText(address, "x" * (1024 * 1024 + 1))
         raise ResourceError("the server answered 404", hint="check the address")
 
     paths = ["http://a/b.md", "http://a/large.md", "ftp://a/b.md", "file:///etc/b.md", "http://a/b"]

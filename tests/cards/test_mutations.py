@@ -20,7 +20,7 @@ from fast_agent.cards.fix import fix_text
 from fast_agent.cards.load import load_cards
 from fast_agent.cards.load_set import check_set
 from fast_agent.cards.records import REQUEST_PARAMS
-from fast_agent.schema.kinds import Flag, ListOf, MapOf, OneOf, Whole
+from fast_agent.schema.kinds import Flag, Integer, ListOf, MapOf, OneOf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -165,7 +165,7 @@ def quoted_values(original: Original, rng: random.Random) -> Iterator[Mutation]:
 def wrong_types(original: Original, rng: random.Random) -> Iterator[Mutation]:
     wrong: dict[type, list[str]] = {
         Flag: ["maybe", "1", "[true]", "{a: true}"],
-        Whole: ["two", "1.5", "[3]", "true"],
+        Integer: ["two", "1.5", "[3]", "true"],
         ListOf: ["{a: b}", "3", "true"],
         MapOf: ["[a]", "text", "4"],
         OneOf: ["3", "[a]", "{a: b}"],

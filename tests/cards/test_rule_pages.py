@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.cards.load import Fetched, load_cards
+from fast_agent.cards.load import FetchedText, load_cards
 from fast_agent.diagnostics.rulebook import rules
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def codes(directory: Path, block: tuple[str, str], rule: Rule) -> set[str]:
         text += "" if text.startswith("-") else NEEDS_INSTRUCTION
     if rule.code == "FA125":
         address = f"https://example.com/{name}"
-        load = load_cards([address], environ={}, fetch=lambda _: Fetched(address, text))
+        load = load_cards([address], environ={}, fetch=lambda _: FetchedText(address, text))
     else:
         (directory / name).write_text(text)
         (directory / "beside.md").write_text("---\ntype: agent\n---\nHi\n")

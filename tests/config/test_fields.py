@@ -16,6 +16,7 @@ from fast_agent.schema.kinds import (
     AnyOf,
     Entry,
     Flag,
+    Integer,
     Kind,
     ListOf,
     MapOf,
@@ -23,7 +24,6 @@ from fast_agent.schema.kinds import (
     OneOf,
     Record,
     Text,
-    Whole,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def sound(kind: Kind) -> st.SearchStrategy[Any]:
             return st.just("x")
         case Flag():
             return st.booleans()
-        case Whole() | Number():
+        case Integer() | Number():
             return st.just(1)
         case OneOf():
             return st.sampled_from(kind.choices)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic, Fix, Related
+from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic, Fix, RelatedPlace
 from fast_agent.diagnostics.render_human import excerpt, render_cards, render_human, summarize
 from fast_agent.text.span import Position, Span
 from fast_agent.text.visible import cells
@@ -58,7 +58,7 @@ def test_related_places_and_several_severities() -> None:
         "two cards are called `a`",
         "b.md",
         Span.at(10, 7, 1),
-        related=(Related("the first is here", "a.md", Span.at(2, 7, 1)),),
+        related=(RelatedPlace("the first is here", "a.md", Span.at(2, 7, 1)),),
         source_line="name: a",
     )
     whole = Diagnostic("FA9", "skipped", "docs.yaml", severity="info")
@@ -80,7 +80,7 @@ def test_untrusted_text_cannot_reach_the_terminal() -> None:
         Span.at(1, 1, 4),
         hint="x\x1b[0m\u202e",
         source_line="\x1b[31mred\u202e: 1",
-        related=(Related("\x1b[1m", "b\r.md"),),
+        related=(RelatedPlace("\x1b[1m", "b\r.md"),),
     )
     text = render_human([evil])
     assert "\x1b" not in text

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic, Fix, Related
+from fast_agent.diagnostics.diagnostic import CardFact, Diagnostic, Fix, RelatedPlace
 from fast_agent.diagnostics.render_json import artifact_uri, render_sarif
 from fast_agent.diagnostics.rules import DUPLICATE_NAME, SIMILAR_NAMES, UNKNOWN_AGENT
 from fast_agent.text.span import Span
@@ -25,7 +25,7 @@ def test_one_run_with_rules_results_and_fixes() -> None:
         DUPLICATE_NAME,
         "two cards are called `b`",
         "b.md",
-        related=(Related("the first is here", "a.md", Span.at(2, 7, 1)),),
+        related=(RelatedPlace("the first is here", "a.md", Span.at(2, 7, 1)),),
     )
     fact = CardFact("a", "agent", "a.md", default=True, tool_only=False)
     log = json.loads(render_sarif([fact], [unknown, twice], version="1.2.3"))

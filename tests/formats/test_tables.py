@@ -8,7 +8,7 @@ from fast_agent.formats.draft import card_model
 from fast_agent.formats.importing import add_servers
 from fast_agent.formats.loose import read_head, read_lines, split_names
 from fast_agent.formats.servers import Server, server_name, variables
-from fast_agent.formats.tools import Tool, Unnamed, ability_of
+from fast_agent.formats.tools import Tool, UnsupportedTool, ability_of
 
 
 @pytest.mark.spec("FMT-6")
@@ -63,7 +63,7 @@ def test_tools_that_call_agents() -> None:
 
 @pytest.mark.parametrize("name", ["WebSearch", "TodoWrite", "ExitPlanMode", "no such tool", ""])
 def test_tools_that_cards_do_not_have(name: str) -> None:
-    assert isinstance(ability_of(name, "claude"), Unnamed)
+    assert isinstance(ability_of(name, "claude"), UnsupportedTool)
 
 
 @pytest.mark.spec("FMT-8")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.hostile.canary import Canary
 
-    from fast_agent.trust.approvals import Standing
+    from fast_agent.trust.approvals import ApprovalStatus
     from fast_agent.trust.found_set import FoundSet
 
 pytestmark = pytest.mark.anyio
@@ -234,7 +234,7 @@ def test_many_cards_are_compared_with_the_approvals_once_for_all(
     compared: list[str] = []
     standing = Approvals.standing
 
-    def counted(self: Approvals, found: FoundSet) -> Standing:
+    def counted(self: Approvals, found: FoundSet) -> ApprovalStatus:
         compared.append(found.digest)
         return standing(self, found)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.mcp.content import bounded, cut, error_result, from_sdk, to_wire, tool_result
+from fast_agent.mcp.content import bounded, cut, from_sdk, to_wire, tool_result
 from fast_agent.messages.message import (
     AudioContent,
     Content,
@@ -13,6 +13,7 @@ from fast_agent.messages.message import (
     ImageContent,
     ResourceLink,
     TextContent,
+    ToolResult,
 )
 
 extras = st.dictionaries(st.sampled_from(["_meta"]), st.just({"k": [1, "v"]}), max_size=1)
@@ -69,5 +70,5 @@ def test_a_server_that_asks_as_in_an_older_protocol_gets_a_remedy(*, is_error: b
 
 
 def test_an_error_result_says_why() -> None:
-    result = error_result("id", "why")
+    result = ToolResult.error("id", "why")
     assert (result.id, result.text, result.is_error) == ("id", "why", True)

@@ -14,7 +14,7 @@ from fast_agent.errors import ContextError, ModelError
 from fast_agent.models.check import check_model, select_model
 from fast_agent.models.create import ModelFactory
 from fast_agent.models.fallback import FallbackModel
-from fast_agent.models.model import Skipping, TextDelta, ThinkingDelta
+from fast_agent.models.model import SkippingModel, TextDelta, ThinkingDelta
 from fast_agent.models.script import Fail, Say, Script, ScriptedModel, as_steps
 from fast_agent.models.spec import parse_models
 
@@ -134,7 +134,7 @@ async def test_a_resumed_run_continues_the_scripts_of_its_fallback_models(
     resumed = two_scripts()
     for _ in range(asked_before):
         # The step asks a model only for what the run has not recorded, and skips the rest.
-        assert isinstance(resumed, Skipping)
+        assert isinstance(resumed, SkippingModel)
         assert resumed.skip()
     assert await answers(resumed, 3 - asked_before) == ["one", "two", "third"][asked_before:]
     assert not resumed.skip()  # both scripts are used up

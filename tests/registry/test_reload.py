@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fast_agent.cards.card import Fetched
+from fast_agent.cards.card import FetchedText
 from fast_agent.errors import CardError
 from fast_agent.prompt.named_file import card_inputs
 from fast_agent.registry.card_root import CardReader, read_roots
@@ -27,7 +27,7 @@ class World:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.reader = CardReader(
-            directory, {}, lambda address: Fetched(address, f"---\n---\n{address}")
+            directory, {}, lambda address: FetchedText(address, f"---\n---\n{address}")
         )
         self.registry = Registry(("time",))
         self.reloader = Reloader(self.registry, partial(card_inputs, workspace=directory))

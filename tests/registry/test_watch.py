@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.whole_file import write_whole
 
-from fast_agent.cards.card import Fetched
+from fast_agent.cards.card import FetchedText
 from fast_agent.prompt.named_file import card_inputs
 from fast_agent.registry.card_root import CardReader, read_roots
 from fast_agent.registry.registry import Registry
@@ -31,7 +31,7 @@ class Watched:
         self.write("ann")
         self.registry = Registry(())
         self.reloader = Reloader(self.registry, partial(card_inputs, workspace=directory))
-        self.reader = CardReader(directory, {}, lambda address: Fetched(address, address))
+        self.reader = CardReader(directory, {}, lambda address: FetchedText(address, address))
         self.load("cards")
         self._reported: queue.Queue[Reload] = queue.Queue()
         self.watch = CardWatch(self.reloader, self._reported.put)

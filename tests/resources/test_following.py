@@ -10,7 +10,7 @@ from tests.patience import PATIENCE, wait_until
 
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.folder import Folder
-from fast_agent.resources.problem import NotFound, Unavailable
+from fast_agent.resources.problem import NotFound, UnavailableResource
 from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate, media_type
 from fast_agent.resources.service import ResourceService, ServerInfo
 from fast_agent.resources.session import Change
@@ -60,7 +60,7 @@ class Files:
         try:
             data = self._folder.read(path, 1000).data
         except RefusedFileError as refusal:
-            raise Unavailable(uri.text, refusal.message) from None
+            raise UnavailableResource(uri.text, refusal.message) from None
         return [ResourceContent.of_bytes(uri, media_type(path), data)]
 
     def complete(

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from fast_agent.errors import ResourceError
 from fast_agent.resources.problem import (
-    Ambiguous,
+    AmbiguousName,
     InvalidUri,
     NotFound,
     RequestRefused,
     TooLarge,
-    Unavailable,
+    UnavailableResource,
     error_object,
     shown,
 )
@@ -27,13 +27,13 @@ from fast_agent.text.visible import visible
         (InvalidUri("x", "is bad"), -32602, -32602, "`x` is not a resource URI: it is bad"),
         (NotFound("x", ["y"]), -32002, -32602, "there is no resource `x`; close to it: `y`"),
         (
-            Ambiguous("x", ["y", "z"]),
+            AmbiguousName("x", ["y", "z"]),
             -32602,
             -32602,
             "`x` can mean 2 resources; ask for one of `y`, `z`",
         ),
         (TooLarge("x", 9, 5), -32602, -32602, "`x` holds 9 bytes, more than the limit of 5"),
-        (Unavailable("x", "does not exist"), -32603, -32603, "`x` does not exist"),
+        (UnavailableResource("x", "does not exist"), -32603, -32603, "`x` does not exist"),
     ],
 )
 def test_codes(problem: ResourceError, before: int, now: int, message: str) -> None:
@@ -68,7 +68,7 @@ def test_whatever_is_asked_for_the_error_is_one_short_line(text: str) -> None:
     for problem in (
         InvalidUri(text, "is bad"),
         NotFound(text, [text]),
-        Unavailable(text, "is gone"),
+        UnavailableResource(text, "is gone"),
     ):
         error = error_object(problem, "modern")
         message = str(error["message"])

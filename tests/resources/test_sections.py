@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fast_agent.resources.problem import Ambiguous, NotFound
+from fast_agent.resources.problem import AmbiguousName, NotFound
 from fast_agent.resources.sections import excerpt, section, sections
 
 TEXT = """---
@@ -98,7 +98,7 @@ def test_no_such_section() -> None:
     with pytest.raises(NotFound) as caught:
         section("guide://a", TEXT, "something else")
     assert "Below" in caught.value.suggestions
-    with pytest.raises(Ambiguous) as ambiguous:
+    with pytest.raises(AmbiguousName) as ambiguous:
         section("guide://a", TEXT, "Linux")
     assert ambiguous.value.message == "`guide://a § Linux` can mean 2 sections"
     assert ambiguous.value.candidates == ("Guide > Setup > Linux", "Below > More > Linux")

@@ -16,11 +16,11 @@ from fast_agent.text.span import Span
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fast_agent.cards.document import Reading
+    from fast_agent.cards.document import FileContent
     from fast_agent.diagnostics.diagnostic import Diagnostic
 
 
-def card_of(reading: Reading, path: Path) -> Card:
+def card_of(reading: FileContent, path: Path) -> Card:
     (document,) = reading.documents
     fields = document.yaml.value
     assert isinstance(fields, dict)

@@ -13,7 +13,7 @@ from tests.serve.http_world import TOKEN, http_world
 
 from fast_agent.serve.connections import ConnectionLimits, Connections
 from fast_agent.serve.http_access import HttpSettings
-from fast_agent.serve.http_protocol import _Reading
+from fast_agent.serve.http_protocol import _ReadState
 
 if TYPE_CHECKING:
     from tests.serve.http_world import Client
@@ -111,7 +111,7 @@ async def test_a_head_has_ten_seconds(settings: HttpSettings) -> None:
         silent, slow, half = [await world.connect() for _ in range(3)]
         await slow.send(b"\r\n\r\n")
         await half.send(world.head()[:-3])
-        await until(lambda: half.protocol._reading is _Reading.HEAD)
+        await until(lambda: half.protocol._reading is _ReadState.HEAD)
         pass_seconds(5)
         world.connections.check(half.protocol.loop.time())
         assert not half.protocol.transport.is_closing()
@@ -131,7 +131,7 @@ async def test_a_body_has_thirty_seconds_from_its_last_byte() -> None:
             await until(lambda size=size: client.protocol._body.size == size)
             pass_seconds(15)
             world.connections.check(client.protocol.loop.time())
-            assert client.protocol._reading is _Reading.BODY
+            assert client.protocol._reading is _ReadState.BODY
         pass_seconds(16)
         assert await client.status() == 408
         assert await client.ended() == b""
@@ -143,7 +143,7 @@ async def test_an_unused_connection_ends_after_half_a_minute() -> None:
         client = await world.connect()
         await client.send(world.post())
         assert await client.status() == 200
-        await until(lambda: client.protocol._reading is _Reading.NOTHING)
+        await until(lambda: client.protocol._reading is _ReadState.NOTHING)
         pass_seconds(15)
         world.connections.check(client.protocol.loop.time())
         assert not client.protocol.transport.is_closing()
@@ -396,7 +396,7 @@ async def test_a_silent_connection_goes_for_each_new_one() -> None:
         await until(lambda: world.app.asked)
         silent = [await world.connect() for _ in range(3)]
         await silent[0].send(b"GET")  # it is heard of last
-        await until(lambda: silent[0].protocol._reading is _Reading.HEAD)
+        await until(lambda: silent[0].protocol._reading is _ReadState.HEAD)
         for place in (1, 2, 0):
             await world.connect()
             assert await silent[place].ended() == b""

@@ -43,7 +43,7 @@ from fast_agent.sessions.message_text import (
     store_result,
     usual_message,
 )
-from fast_agent.sessions.session import Interrupted
+from fast_agent.sessions.session import InterruptedTurn
 from fast_agent.sessions.state import INTERRUPTED, LOST, SessionState
 from fast_agent.sessions.store import SessionStore
 from fast_agent.steps.steps import NullSteps
@@ -82,7 +82,7 @@ def test_a_message_told_again_takes_the_place_of_the_first(tmp_path: Path) -> No
 class Carrier(NullSteps):
     """What kept the steps of a turn, as the process was killed."""
 
-    interrupted = Interrupted("a", "ann", Message.user("hi"), 1)
+    interrupted = InterruptedTurn("a", "ann", Message.user("hi"), 1)
 
     def take_up(self) -> None:
         """Continue."""

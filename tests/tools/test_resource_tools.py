@@ -11,7 +11,7 @@ import pytest
 from fast_agent.messages.message import ImageContent, TextContent, ToolCall, ToolResult
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.internal.provider import InternalProvider
-from fast_agent.resources.problem import Ambiguous, NotFound
+from fast_agent.resources.problem import AmbiguousName, NotFound
 from fast_agent.resources.resource import Resource, ResourceContent, ResourceTemplate
 from fast_agent.resources.session import Change
 from fast_agent.resources.uri import Uri
@@ -65,7 +65,7 @@ class Odd:
                     ResourceContent(two, "application/zip", blob=b"PK"),
                 ]
             case "either":
-                raise Ambiguous(uri.text, ["odd://one", "odd://two"])
+                raise AmbiguousName(uri.text, ["odd://one", "odd://two"])
             case _:
                 raise NotFound(uri.text, ["odd://long"])
 

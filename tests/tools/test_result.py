@@ -18,7 +18,7 @@ from fast_agent.messages.message import (
     TextContent,
     ToolResult,
 )
-from fast_agent.tools.result import error_result, result_of, said
+from fast_agent.tools.result import result_of, said
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import Content
@@ -171,4 +171,4 @@ def test_errors_are_said_with_type_or_hint() -> None:
     assert said(ValueError("no")) == "ValueError: no"
     assert said(KeyError()) == "KeyError"
     assert said(ToolError("no", hint="yes")) == "no\nhint: yes"
-    assert error_result("c", "no") == ToolResult("c", (TextContent("no"),), is_error=True)
+    assert ToolResult.error("c", "no") == ToolResult("c", (TextContent("no"),), is_error=True)

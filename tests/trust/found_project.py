@@ -11,8 +11,8 @@ from fast_agent.config.layer import read_layer
 from fast_agent.config.load import with_our_keys
 from fast_agent.models.spec import parse_model_spec
 from fast_agent.text.environment import VariableNames
-from fast_agent.trust.context import Given
-from fast_agent.trust.effects.survey import Surveyed, survey
+from fast_agent.trust.context import GivenOptions
+from fast_agent.trust.effects.survey import RootSurvey, survey
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ class Project:
         for name in ("uvx", "python3", "npx"):
             self.program(self.bin / name)
         self.environ = {"PATH": str(self.bin), "HOME": str(self.home)}
-        self.given = Given(parse_model=parse_model_spec, environ=self.environ, cwd=self.root)
+        self.given = GivenOptions(parse_model=parse_model_spec, environ=self.environ, cwd=self.root)
 
     def program(self, place: Path) -> Path:
         """Write a program."""
@@ -84,9 +84,9 @@ class Project:
         assert layer is not None, problems
         return layer
 
-    def surveyed(self, **given: Any) -> Surveyed:
+    def surveyed(self, **given: Any) -> RootSurvey:
         """Return what a run loads of it."""
-        return Surveyed(
+        return RootSurvey(
             root=self.root,
             given=replace(self.given, **given),
             cards=self.cards(),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fast_agent.trust.approvals import Approvals, Standing
+from fast_agent.trust.approvals import Approvals, ApprovalStatus
 from fast_agent.trust.effect import Effect, Holder
 from fast_agent.trust.found_set import FoundSet
 from fast_agent.trust.question import (
@@ -58,7 +58,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> FoundSet:
 
 @pytest.mark.spec("TR-Q1.2")
 def test_a_new_set_is_asked_about_as_a_whole_with_run_first(found: FoundSet) -> None:
-    assert render_question(found, Standing("new", added=EFFECTS)) == (
+    assert render_question(found, ApprovalStatus("new", added=EFFECTS)) == (
         "`~/src/desk` wants to act on this machine. "
         "It came with the project; nothing of it has run.\n"
         "  run      uvx mcp-server-time==2026.1.1               server `time`, "
@@ -78,7 +78,7 @@ def test_a_new_set_is_asked_about_as_a_whole_with_run_first(found: FoundSet) -> 
 def test_a_narrow_terminal_shows_places_below_their_subjects(found: FoundSet, columns: int) -> None:
     forged = effect("run", f"echo {'x' * 90} {' ' * 60}  connect  https://a.b", "z", CONFIG, 9)
     lines = render_question(
-        found, Standing("new", added=(*EFFECTS, forged)), columns=columns
+        found, ApprovalStatus("new", added=(*EFFECTS, forged)), columns=columns
     ).splitlines()
     assert all(len(line) <= columns or "x" * 90 in line for line in lines)
     assert sum("x" * 90 in line for line in lines) == 1
@@ -91,13 +91,13 @@ def test_a_narrow_terminal_shows_places_below_their_subjects(found: FoundSet, co
 
 @pytest.mark.spec("TR-F4.1b")
 def test_the_owner_of_strange_files_is_named(found: FoundSet) -> None:
-    text = render_question(replace(found, owner="eve"), Standing("new", added=EFFECTS))
+    text = render_question(replace(found, owner="eve"), ApprovalStatus("new", added=EFFECTS))
     assert "Its files belong to the user `eve`." in text.splitlines()[0]
 
 
 @pytest.mark.spec("TR-Q2.3", "TR-A2.2")
 def test_a_changed_set_shows_the_difference_alone(found: FoundSet) -> None:
-    standing = Standing(
+    standing = ApprovalStatus(
         "changed",
         added=(EFFECTS[0],),
         gone=(EFFECTS[1],),
@@ -120,7 +120,7 @@ def test_a_program_whose_files_changed_is_shown_once_with_them(found: FoundSet) 
     before = replace(EFFECTS[1], files={"a.py": "1", "b.py": "1", "d.py": "1"})
     absent = {"uv.lock": "absent", "uv.toml": "absent"}
     now = replace(EFFECTS[1], files={"a.py": "1", "b.py": "2", "c.py": "1", **absent})
-    standing = Standing("changed", added=(now,), gone=(before,), since=date(2026, 5, 3))
+    standing = ApprovalStatus("changed", added=(now,), gone=(before,), since=date(2026, 5, 3))
     assert render_question(found, standing).splitlines()[1:6] == [
         f"~ run      {'uvx mcp-server-time==2026.1.1':<43} server `time`, {CONFIG}:4",
         "           ! b.py changed",
@@ -143,7 +143,7 @@ def test_after_forty_lines_there_is_a_count() -> None:
 def test_nothing_in_a_question_steers_the_terminal(found: FoundSet) -> None:
     hostile = "a\x1b]52;c;eA==\x07\x1b[2J\r\u202eb\u200bc\x9b1m"
     strange = Effect("run", hostile, Holder("card", hostile), hostile, 1, notes=(hostile,))
-    text = render_question(replace(found, owner=hostile), Standing("new", added=(strange,)))
+    text = render_question(replace(found, owner=hostile), ApprovalStatus("new", added=(strange,)))
     lines = text.split("\n")
     assert len(lines) == 5
     hostile += chr(10)
@@ -196,7 +196,7 @@ def test_what_trust_let_act_is_said(names: list[str], line: str) -> None:
 
 @pytest.mark.spec("TR-Q1.3")
 def test_everything_can_be_had_as_json(found: FoundSet) -> None:
-    whole = as_json(found, Standing("changed", allowed=frozenset(EFFECTS[:1])))
+    whole = as_json(found, ApprovalStatus("changed", allowed=frozenset(EFFECTS[:1])))
     assert whole["digest"] == found.digest
     effects = whole["effects"]
     assert isinstance(effects, list)
@@ -238,7 +238,7 @@ def test_the_python_files_of_an_effect_are_shown_too(tmp_path: Path) -> None:
 def test_only_y_and_o_are_a_yes(found: FoundSet, tmp_path: Path, typed: str, reply: str) -> None:
     shown = io.StringIO()
     asker = TerminalAsker(Approvals(tmp_path), io.StringIO(typed), shown)
-    assert asker(found, Standing("new", added=EFFECTS)) == reply
+    assert asker(found, ApprovalStatus("new", added=EFFECTS)) == reply
     assert shown.getvalue().count("Let it?") == 1 + typed.count("v\n")
 
 

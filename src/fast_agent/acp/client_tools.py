@@ -20,7 +20,7 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.rpc.message import RemoteError
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.files.file_tools import FileTool
-from fast_agent.tools.result import error_result, said
+from fast_agent.tools.result import said
 from fast_agent.tools.shell.shell import DEFAULT_LIMITS, ShellTool
 from fast_agent.tools.tool import ToolArguments, object_schema
 
@@ -207,9 +207,9 @@ class _FileTool:
         try:
             text = await self._work(ToolArguments(self.spec, call.arguments))
         except ToolError as error:
-            return error_result(call.id, said(error))
+            return ToolResult.error(call.id, said(error))
         except RemoteError as error:
-            return error_result(call.id, f"the editor returned an error: {error.message}")
+            return ToolResult.error(call.id, f"the editor returned an error: {error.message}")
         return ToolResult(call.id, (TextContent(text),))
 
 
@@ -318,15 +318,15 @@ class ClientShell:
             if not isinstance(terminal, str):
                 raise RemoteError("it returned no terminal ID")
         except ToolError as error:
-            return error_result(call.id, error.message)
+            return ToolResult.error(call.id, error.message)
         except RemoteError as error:
-            return error_result(call.id, f"the editor did not open a terminal: {error.message}")
+            return ToolResult.error(call.id, f"the editor did not open a terminal: {error.message}")
         shown: JsonObject = {"type": "terminal", "terminalId": terminal}
         self._updates.hold(call_id(context.turn_id, call.id), [shown])
         try:
             return await self._watched(call.id, terminal, seconds)
         except RemoteError as error:
-            return error_result(call.id, f"the terminal was lost: {error.message}")
+            return ToolResult.error(call.id, f"the terminal was lost: {error.message}")
         finally:
             await self._release(terminal)
 

@@ -24,7 +24,7 @@ from fast_agent.acp.project_approval import refusal_text
 from fast_agent.commands.command import CARD_MODEL, Command, failure
 from fast_agent.commands.table import COMMANDS, is_command, run_command
 from fast_agent.errors import FastAgentError, RunError, TrustError
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -269,7 +269,7 @@ class LiveSession:
             raise RequestError(INVALID_PARAMS, f"there is no mode `{agent}`", hint=hint)
         if agent != self._controller.agent:
             self._controller.agent = agent
-            self._tell_of_agents()
+            self._send_agents()
 
     async def choose_model(self, spec: str) -> None:
         """Ask another model from the next prompt on.
@@ -286,11 +286,11 @@ class LiveSession:
         except FastAgentError as error:
             raise refused(error, INVALID_PARAMS) from error
 
-    def go_on_with(self, agent: str) -> None:
+    def continue_with(self, agent: str) -> None:
         """Talk to the agent it talked to before the program began again, if it is there still."""
         if agent in mode_names(self._controller.app, self._controller.waiting):
             self._controller.agent = agent
-        self._tell_of_agents()
+        self._send_agents()
 
     def cancel(self) -> None:
         """Cancel the prompt that is being answered, if one is."""
@@ -327,7 +327,7 @@ class LiveSession:
                 f"AgentCards not reloaded; the previous version keeps running: {error.message}"
             )
         if self._controller.app.version != before:
-            self._tell_of_agents()
+            self._send_agents()
 
     def take(self, params: JsonObject, scope: anyio.CancelScope) -> Work:
         """Take a prompt; only one at a time is answered.
@@ -395,7 +395,7 @@ class LiveSession:
         if result.agents_changed:
             self._changed()
         if result.agents_changed or result.agent is not None or self._chosen() != before:
-            self._tell_of_agents()
+            self._send_agents()
         if result.ask is None:
             return {"stopReason": "end_turn"}
         return await self._ask(result.ask.message, result.ask.agent, result.ask.skill)
@@ -419,8 +419,8 @@ class LiveSession:
         if self._imported is not None:
             await self._imported.wait()  # a turn imports as well; see `warm`
         result = await controller.instance(name).generate(message, skill=skill)
-        if agent is None:
-            self._go_on(name)
+        if agent is None and controller.follow(name):
+            self._send_agents()
         if not self._titled:
             self._title(message)
         return _facts(result)
@@ -437,15 +437,8 @@ class LiveSession:
             self._changed()
         await self._controller.refresh()
         await self._approval.apply(self._controller.app)
-        self._tell_of_agents()
+        self._send_agents()
         return True
-
-    def _go_on(self, answered: str) -> None:
-        """Talk to the agent the conversation continues with."""
-        follower = self._controller.app.goes_on_with(answered)
-        if follower != self._controller.agent and follower in self._controller.app.agent_names():
-            self._controller.agent = follower
-            self._tell_of_agents()
 
     def _title(self, message: Message) -> None:
         self._titled = True
@@ -457,7 +450,7 @@ class LiveSession:
                 {"sessionUpdate": "session_info_update", "title": title, "updatedAt": now}
             )
 
-    def _tell_of_agents(self) -> None:
+    def _send_agents(self) -> None:
         app, agent = self._controller.app, self._controller.agent
         self._updates.send({"sessionUpdate": "current_mode_update", "currentModeId": agent})
         self._updates.send(

@@ -125,7 +125,7 @@ class AcpServer:
                     await self._take_over(self._handover)
                 await self._peer.serve(self)
                 if self._peer.paused:
-                    self.left = self._leave()
+                    self.left = self._restart_state()
             finally:
                 with anyio.CancelScope(shield=True):
                     for session in tuple(self._sessions.values()):
@@ -164,7 +164,7 @@ class AcpServer:
         self._reloads.append(done)
         self._reloaded.set()
 
-    def _begin_again(self, asking: LiveSession) -> None:
+    def _request_restart(self, asking: LiveSession) -> None:
         """Restart the program once the prompt of a session is answered.
 
         Raises:
@@ -177,7 +177,7 @@ class AcpServer:
                 raise RunError(f"session `{session.id}` is answering a prompt", hint="wait for it")
         self._peer.pause()
 
-    def _leave(self) -> RestartState:
+    def _restart_state(self) -> RestartState:
         sessions: list[JsonObject] = []
         for session in self._sessions.values():
             session.used = True  # otherwise the session could not be found again
@@ -197,7 +197,7 @@ class AcpServer:
         for params in handover.sessions:
             try:
                 await self._open(params, replay=False)
-                self._session(params).go_on_with(text(params, "agent"))
+                self._session(params).continue_with(text(params, "agent"))
             except RequestError as problem:
                 log.warning("session `%s`: %s", params.get("sessionId"), problem.message)
 
@@ -208,7 +208,7 @@ class AcpServer:
             reloads, self._reloads = self._reloads, []
             for done in reloads:
                 for session in self._sessions.values():
-                    _tell_of_reload(session, done)
+                    _note_reload(session, done)
             self._refresh_all()
 
     def _refresh_all(self) -> None:
@@ -248,27 +248,27 @@ class AcpServer:
         wanted = self._wanted(params)
         session = None
         if self._opening.store is not None:
-            session = await self._kept(partial(self._kept_in().create, cwd=wanted.cwd))
+            session = await self._open_stored(partial(self._require_store().create, cwd=wanted.cwd))
         live = await self._live(session, wanted, params)
         return {"sessionId": live.id, **live.facts}
 
     async def _open(self, params: JsonObject, *, replay: bool) -> JsonObject:
         wanted = self._wanted(params, replay=replay)
-        store, session_id = self._kept_in(), text(params, "sessionId")
+        store, session_id = self._require_store(), text(params, "sessionId")
         await self._end(session_id)
-        session = await self._kept(partial(store.open_unasked, session_id))
+        session = await self._open_stored(partial(store.open_unasked, session_id))
         live = await self._live(session, wanted, params)
         return live.facts
 
     async def _fork(self, params: JsonObject) -> JsonObject:
         wanted = self._wanted(params)
-        store, session_id = self._kept_in(), text(params, "sessionId")
-        session = await self._kept(partial(store.fork, session_id))
+        store, session_id = self._require_store(), text(params, "sessionId")
+        session = await self._open_stored(partial(store.fork, session_id))
         live = await self._live(session, wanted, params)
         return {"sessionId": live.id, **live.facts}
 
     async def _list(self, params: JsonObject) -> JsonObject:
-        store = self._kept_in()
+        store = self._require_store()
         cwd, cursor = optional_text(params, "cwd"), optional_text(params, "cursor") or "0"
         if not (cursor.isascii() and cursor.isdecimal()) or len(cursor) > 9:
             raise wrong("cursor", "was not given by this agent")
@@ -288,7 +288,7 @@ class AcpServer:
         return {}
 
     async def _delete(self, params: JsonObject) -> JsonObject:
-        store, session_id = self._kept_in(), text(params, "sessionId")
+        store, session_id = self._require_store(), text(params, "sessionId")
         await self._end(session_id)
         try:
             await run_sync(store.delete, session_id)
@@ -327,7 +327,7 @@ class AcpServer:
         taken = self._opening.server_names
         return replace(wanted, servers=tuple(read_servers(params, cwd=cwd, taken=taken)))
 
-    async def _kept(self, open_it: Callable[[], Session]) -> Session:
+    async def _open_stored(self, open_it: Callable[[], Session]) -> Session:
         """Open a session of the store, in a worker thread: it waits for the disk."""
         try:
             return await run_sync(open_it)
@@ -345,7 +345,7 @@ class AcpServer:
             session,
             self._sessions,
             self._refresh_all,
-            self._begin_again,
+            self._request_restart,
         )
         try:
             live: LiveSession = await self._tasks.start(start)
@@ -378,7 +378,7 @@ class AcpServer:
             raise RequestError(INVALID_REQUEST, f"session `{session_id}` is answering a prompt")
         await session.close()
 
-    def _kept_in(self) -> SessionStore:
+    def _require_store(self) -> SessionStore:
         if self._opening.store is None:
             raise RequestError(METHOD_NOT_FOUND, "sessions are not saved here")
         return self._opening.store()
@@ -389,7 +389,7 @@ async def _announce(session: LiveSession) -> None:
     session.announce()
 
 
-def _tell_of_reload(session: LiveSession, done: Reload) -> None:
+def _note_reload(session: LiveSession, done: Reload) -> None:
     if done.line is not None:
         session.note(done.line)
     for problem in done.problems:

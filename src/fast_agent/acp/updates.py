@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeGuard
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from fast_agent.acp.params import block_to_wire, text_block, tool_content
@@ -34,6 +34,7 @@ from fast_agent.agents.events import (
     workflow_line,
 )
 from fast_agent.rpc.message import encode
+from fast_agent.text.json_value import is_list
 from fast_agent.text.visible import visible
 
 if TYPE_CHECKING:
@@ -223,17 +224,17 @@ class Updates:
                     self.say(message.text)
                 self._said = True
             case ToolStarted() | ToolProgressed() | ToolFinished():
-                self._tell_of_call(event)
+                self._update_call(event)
             case TurnStarted() | TurnFinished() | ChildStarted():
-                self._tell_of_turn(event)
+                self._update_turn(event)
             case WorkflowAdvanced(origin, kind, facts):
-                self._tell_of_workflow(origin, kind, facts)
+                self._update_workflow(origin, kind, facts)
             case Warned(origin, message):
                 self.think(f"{origin.agent}: {message}\n")
             case _:
                 pass
 
-    def _tell_of_call(self, event: ToolStarted | ToolProgressed | ToolFinished) -> None:
+    def _update_call(self, event: ToolStarted | ToolProgressed | ToolFinished) -> None:
         origin = event.origin
         if origin.parent_call_id in self._hidden:
             if isinstance(event, ToolStarted):
@@ -300,7 +301,7 @@ class Updates:
             update["rawOutput"] = result.structured
         self.send(update)
 
-    def _tell_of_turn(self, event: TurnStarted | TurnFinished | ChildStarted) -> None:
+    def _update_turn(self, event: TurnStarted | TurnFinished | ChildStarted) -> None:
         origin, parent = event.origin, event.origin.parent_call_id
         if isinstance(event, ChildStarted):
             if event.instance > event.max_display_instances:
@@ -308,7 +309,7 @@ class Updates:
             return
         if parent is None:
             if isinstance(event, TurnFinished) and not self._said and event.message is not None:
-                self._say_all(event.message.content)
+                self._send_content(event.message.content)
             return
         if parent in self._hidden:
             self._hidden.add(origin.turn_id)
@@ -333,17 +334,17 @@ class Updates:
         self.send({"sessionUpdate": "tool_call_update", "toolCallId": shown, "status": status,
                    "content": blocks})  # fmt: skip
 
-    def _say_all(self, content: tuple[Content, ...]) -> None:
+    def _send_content(self, content: tuple[Content, ...]) -> None:
         for block in content:
             wire = block_to_wire(block)
             if wire is not None:
                 self.send({"sessionUpdate": "agent_message_chunk", "content": wire})
 
-    def _tell_of_workflow(self, origin: Origin, kind: str, facts: JsonObject) -> None:
+    def _update_workflow(self, origin: Origin, kind: str, facts: JsonObject) -> None:
         if origin.parent_call_id in self._hidden:
             return
         if kind in {"plan", "task"}:
-            self._tell_of_plan(origin, kind, facts)
+            self._update_plan(origin, kind, facts)
         elif kind == "step":
             self._name_part(origin, facts)
         elif kind != "branch":  # the call of the branch holds its answer
@@ -358,7 +359,7 @@ class Updates:
             self.send({"sessionUpdate": "tool_call_update", "toolCallId": shown,
                        "title": step_title(facts)})  # fmt: skip
 
-    def _tell_of_plan(self, origin: Origin, kind: str, facts: JsonObject) -> None:
+    def _update_plan(self, origin: Origin, kind: str, facts: JsonObject) -> None:
         if self._planner not in {None, origin.turn_id}:
             return  # a plan within a plan
         update: JsonObject | None = None
@@ -394,11 +395,11 @@ class PlanView:
             key: entry for key, entry in self._entries.items() if entry["status"] != "pending"
         }
         number, steps = facts.get("number"), facts.get("steps")
-        if not isinstance(number, int) or not _is_list(steps):
+        if not isinstance(number, int) or not is_list(steps):
             return None
         for step in steps:
             tasks = step.get("tasks") if isinstance(step, Mapping) else None
-            for task in tasks if _is_list(tasks) else ():
+            for task in tasks if is_list(tasks) else ():
                 if isinstance(task, Mapping):
                     self._add(number, task)
         return self._update()
@@ -430,10 +431,6 @@ class PlanView:
     def _update(self) -> JsonObject:
         entries: list[JsonValue] = [dict(entry) for entry in self._entries.values()]
         return {"sessionUpdate": "plan", "entries": entries}
-
-
-def _is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
-    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def replayed(state: SessionState, cwd: Path) -> Iterator[JsonObject]:

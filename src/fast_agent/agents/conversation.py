@@ -79,7 +79,7 @@ class Conversation:
         self._agents: dict[str, Agent] = {}
         self._closed = False
         self._meter = Meter("conversation")
-        self._attach: Callable[[Agent], None] = _keep_nothing
+        self._attach: Callable[[Agent], None] = _skip_restore
         session_id = ""
         if journal is None:
             kept = CumulativeTranscript()
@@ -93,7 +93,7 @@ class Conversation:
         listener = context.listener
         self.context = replace(
             context,
-            listener=listener if tracing is None else _both(listener, tracing(session_id)),
+            listener=listener if tracing is None else _notify_both(listener, tracing(session_id)),
             meters=(self._meter, *context.meters),
             transcript=transcript,
             conversation=self,
@@ -224,7 +224,7 @@ class Conversation:
         return first
 
 
-def _both(first: Listener, second: Listener) -> Listener:
+def _notify_both(first: Listener, second: Listener) -> Listener:
     def notify(event: Event) -> None:
         first(event)
         second(event)
@@ -232,7 +232,7 @@ def _both(first: Listener, second: Listener) -> Listener:
     return notify
 
 
-def _keep_nothing(agent: Agent) -> None:
+def _skip_restore(agent: Agent) -> None:
     """Give an agent of an unsaved conversation its own history."""
 
 

@@ -13,6 +13,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.text.frozen import frozen
+from fast_agent.text.json_value import as_list
 
 if TYPE_CHECKING:
     from fast_agent.messages.message import Message, ToolCall, ToolResult
@@ -281,9 +282,9 @@ def workflow_line(kind: str, facts: JsonObject) -> str:
         case "branch":
             return f"`{facts.get('agent')}` answered: {facts.get('text')}"
         case "route":
-            return f"goes to `{facts.get('agent')}`{_sureness(facts)}"
+            return f"goes to `{facts.get('agent')}`{_confidence_text(facts)}"
         case "plan":
-            return f"plan {facts.get('number')}: {_format_steps(_items(facts.get('steps')))}"
+            return f"plan {facts.get('number')}: {_format_steps(as_list(facts.get('steps')))}"
         case "task":
             about = f"`{facts.get('agent')}`: {facts.get('description')}"
             return f"task {facts.get('status', 'done')}: {about}"
@@ -311,7 +312,7 @@ def _is_shown_elsewhere(kind: str, facts: JsonObject) -> bool:
     return failed or (kind == "task" and facts.get("status") == "started")
 
 
-def _sureness(facts: JsonObject) -> str:
+def _confidence_text(facts: JsonObject) -> str:
     reason = facts.get("reasoning")
     return f" ({facts.get('confidence')} confidence): {reason}" if reason else ""
 
@@ -331,7 +332,11 @@ def _standing(facts: JsonObject) -> str:
 
 
 def _format_steps(steps: Sequence[JsonValue]) -> str:
-    agents = [str(_of(task, "agent")) for step in steps for task in _items(_of(step, "tasks"))]
+    agents = [
+        str(_value_of(task, "agent"))
+        for step in steps
+        for task in as_list(_value_of(step, "tasks"))
+    ]
     if not agents:
         return "nothing more to do"
     names = ", ".join([f"`{name}`" for name in dict.fromkeys(agents)])
@@ -339,9 +344,5 @@ def _format_steps(steps: Sequence[JsonValue]) -> str:
     return f"{many} for {names}" + (f" in {len(steps)} steps" if len(steps) > 1 else "")
 
 
-def _items(value: JsonValue) -> Sequence[JsonValue]:
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-
-
-def _of(value: JsonValue, name: str) -> JsonValue:
+def _value_of(value: JsonValue, name: str) -> JsonValue:
     return value.get(name) if isinstance(value, Mapping) else None

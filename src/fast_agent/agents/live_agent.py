@@ -15,12 +15,12 @@ from fast_agent.agents.budget import Budget, Meter, UnapprovedTurn
 from fast_agent.agents.events import fan_out
 from fast_agent.agents.history.memory import Memory
 from fast_agent.agents.turn import Turn
-from fast_agent.agents.turn_context import TOP, Steering
+from fast_agent.agents.turn_context import TOP, SteeringQueue
 from fast_agent.agents.turn_life import TurnLife
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message, ToolCall
 from fast_agent.steps.steps import here
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 from fast_agent.tools.tool import ToolContext
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class LiveAgent(Agent):
         self._memory = Memory(templates, remembers=remembers, limits=results)
         self._meters = Meter(config.name), Meter(config.name, limits)
         self._turns = 0
-        self._steering = Steering()
+        self._steering = SteeringQueue()
         self._closed = False
         self.carrier: TurnCarrier | None = None
 

@@ -19,8 +19,8 @@ from fast_agent.messages.message import Message, TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.prompt.instruction import ServerInstructions
 from fast_agent.steps.steps import Codec, Step, here
-from fast_agent.text.suggestion import closest, did_you_mean
-from fast_agent.tools.result import error_result, said
+from fast_agent.text.wording import closest, did_you_mean
+from fast_agent.tools.result import said
 from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
 from fast_agent.tools.toolbox import ServerFilter, Toolbox, WrappedToolset
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.skills import ServerSkills
     from fast_agent.messages.message import Content, ToolCall
     from fast_agent.tools.hooks import Hook
-    from fast_agent.tools.permission import Asking
+    from fast_agent.tools.permission import PermissionRules
     from fast_agent.tools.skills.gate import SkillGate
     from fast_agent.tools.tool import Tool, ToolContext, Toolset
     from fast_agent.tools.toolbox import ToolTable
@@ -241,7 +241,7 @@ class OfferedTools:
         servers: AgentServers,
         hooks: Sequence[Hook],
         skills: Toolset | None = None,
-        asking: Asking | None = None,
+        asking: PermissionRules | None = None,
     ) -> None:
         self._agent = agent
         self._servers = servers
@@ -313,12 +313,12 @@ class ReadResult(RuntimeTool):
         from fast_agent.agents.tool_calls import TurnCallContext
 
         if not isinstance(context, TurnCallContext):
-            return error_result(call.id, "there is no conversation to read results of")
+            return ToolResult.error(call.id, "there is no conversation to read results of")
         try:
             arguments = ToolArguments(_SPEC, call.arguments)
             return ToolResult(call.id, (TextContent(_read(arguments, context.child_calls.before)),))
         except ToolError as problem:
-            return error_result(call.id, said(problem))
+            return ToolResult.error(call.id, said(problem))
 
 
 def _read(arguments: ToolArguments, conversation: Transcript) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, cast
 from fast_agent.agents.budget import Meter
 from fast_agent.errors import FastAgentError, RunError
 from fast_agent.messages.json_message import result_from_wire, result_to_wire
+from fast_agent.messages.message import ToolResult
 from fast_agent.models.step_model import (
     tool_from_json,
     tool_to_json,
@@ -17,14 +18,14 @@ from fast_agent.models.step_model import (
 )
 from fast_agent.steps.steps import Codec, Step, asked_of_tool, here, text_by_digest
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.result import describe_error, error_result
+from fast_agent.tools.result import describe_error
 from fast_agent.tools.toolbox import asks_first, asks_in_steps, innermost
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from fast_agent.agents.turn_context import TurnContext
-    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.messages.message import ToolCall
     from fast_agent.models.model import ToolSpec, Usage
     from fast_agent.steps.steps import Place
     from fast_agent.text.json_value import JsonObject, JsonValue
@@ -134,7 +135,7 @@ async def attempted(tool: Tool, call: ToolCall, context: ToolContext) -> ToolRes
     except Exception as error:  # the boundary of a tool call
         log.exception("tool `%s` failed", call.name)
         reason = f"tool `{call.name}` failed: {describe_error(error)}"
-        return error_result(call.id, reason)
+        return ToolResult.error(call.id, reason)
 
 
 @frozen
@@ -167,7 +168,7 @@ class RecordedTool:
         for tool in await self.live():
             if tool.spec.name == self.spec.name:
                 return await tool.call(call, context)
-        return error_result(call.id, f"tool `{call.name}` no longer exists")
+        return ToolResult.error(call.id, f"tool `{call.name}` no longer exists")
 
 
 class StepToolset:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from fast_agent.agents.events import ToolFinished, ToolProgressed, ToolStarted
 from fast_agent.errors import FastAgentError, LimitError, RunError, SessionError
-from fast_agent.messages.history import error_result
-from fast_agent.messages.message import NO_OBJECT, TextContent
+from fast_agent.messages.message import NO_OBJECT, TextContent, ToolResult
 from fast_agent.steps.steps import here
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.result import describe_error
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.history.transcript import Transcript
     from fast_agent.agents.turn_context import SharedConversation, TurnContext
     from fast_agent.agents.turn_life import TurnLife
-    from fast_agent.messages.message import Message, ToolCall, ToolResult
+    from fast_agent.messages.message import Message, ToolCall
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.tool import Progress, Tool
     from fast_agent.tools.toolbox import ToolTable
@@ -199,7 +198,7 @@ class ToolCalls:
     def results(self) -> tuple[ToolResult, ...]:
         """Return one result for each call, in call order; what did not finish was cancelled."""
         return tuple(
-            result if result is not None else error_result(call.id, CANCELLED)
+            result if result is not None else ToolResult.error(call.id, CANCELLED)
             for call, result in zip(self._calls, self._results, strict=True)
         )
 
@@ -211,7 +210,7 @@ class ToolCalls:
         elif NO_OBJECT in call.arguments:
             written = str(call.arguments[NO_OBJECT])[:_MAX_SHOWN]
             reason = f"the arguments of `{call.name}` are not a JSON object: {written}"
-            result = error_result(call.id, reason)
+            result = ToolResult.error(call.id, reason)
         else:
             result = await self._attempt(call, tool, index)
         self._results[index] = result
@@ -227,7 +226,7 @@ class ToolCalls:
             self._budget.take_tool_call()
         except LimitError as error:
             self._exceeded = self._exceeded or error
-            return error_result(call.id, f"not run: {error.message}")
+            return ToolResult.error(call.id, f"not run: {error.message}")
         self._life.notify(ToolStarted, call, tool.source, tool.server_name)
         try:
             result = await self._call(call, tool, index)
@@ -236,16 +235,18 @@ class ToolCalls:
             if task is None or task.cancelling():
                 raise
             # This turn was not cancelled: the tool let its own cancellation escape.
-            result = error_result(call.id, f"tool `{call.name}` was cancelled")
+            result = ToolResult.error(call.id, f"tool `{call.name}` was cancelled")
         except MissingDependencyError as error:  # the program's fault: no model can do anything
             self._exceeded = self._exceeded or error
-            result = error_result(call.id, error.message)
+            result = ToolResult.error(call.id, error.message)
         except FastAgentError as error:
             log.warning("tool `%s` failed", call.name, exc_info=True)
-            result = error_result(call.id, error.message)
+            result = ToolResult.error(call.id, error.message)
         except Exception as error:  # the boundary of a tool call
             log.exception("tool `%s` failed", call.name)
-            result = error_result(call.id, f"tool `{call.name}` failed: {describe_error(error)}")
+            result = ToolResult.error(
+                call.id, f"tool `{call.name}` failed: {describe_error(error)}"
+            )
         if result.is_error and self._turn.redact is not None:
             result = _redacted(result, self._turn.redact)
         return result if result.id == call.id else replace(result, id=call.id)

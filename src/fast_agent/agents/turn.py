@@ -39,9 +39,8 @@ from fast_agent.errors import (
     RunError,
     ToolError,
 )
-from fast_agent.messages.history import error_result
 from fast_agent.messages.json_message import message_from_wire
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import Message, ToolResult
 from fast_agent.models.model import ContextUse, ModelRequest, TextDelta, compacts, size_of_text
 from fast_agent.models.step_model import usage_to_json
 from fast_agent.steps.steps import Codec, Step, deadline, here
@@ -52,10 +51,10 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.history.transcript import Compaction
     from fast_agent.agents.output import OutputShape
-    from fast_agent.agents.turn_context import Steering, TurnContext, TurnSetup
+    from fast_agent.agents.turn_context import SteeringQueue, TurnContext, TurnSetup
     from fast_agent.agents.turn_life import TurnLife
     from fast_agent.cards.agent_config import HookPoint
-    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.messages.message import ToolCall
     from fast_agent.models.model import Delta, DeltaSink, Model, ModelResponse
     from fast_agent.resources.skill_client.entry import SkillFields
     from fast_agent.steps.steps import Steps
@@ -149,15 +148,15 @@ class Turn:
                 if problem is None:
                     return answer
                 await self._add(Message.user(problem))
-            elif self._requests < self._most(tools):
+            elif self._requests < self._max_requests(tools):
                 await self._run_tools(answer, tools)
                 if life.steering.waits:
                     await self._take_steering(life.steering)
                 tools = await self._tools_now(tools)
             else:
-                return self._stop(answer, self._most(tools))
+                return self._stop(answer, self._max_requests(tools))
 
-    async def _take_steering(self, steering: Steering) -> None:
+    async def _take_steering(self, steering: SteeringQueue) -> None:
         for message in steering.take():
             await self._add(message)
             await self._journal.reached(self._life.draft.history)
@@ -193,7 +192,7 @@ class Turn:
                 for model in self._models.values():
                     await model.aclose()
 
-    def _most(self, tools: ToolTable) -> int:
+    def _max_requests(self, tools: ToolTable) -> int:
         """Return the maximum number of model requests of this turn."""
         given = self._setup.params.max_iterations
         return given or (MAX_ITERATIONS if tools.specs else MAX_WITHOUT_TOOLS)
@@ -470,7 +469,7 @@ class Turn:
     def _stop(self, answer: Message, limit: int) -> Message:
         """End the turn at an answer whose calls may not be run any more."""
         reason = f"not run: the turn reached its {limit} model requests (`max_iterations`)"
-        results = tuple(error_result(call.id, reason) for call in answer.tool_calls)
+        results = tuple(ToolResult.error(call.id, reason) for call in answer.tool_calls)
         text = answer.text or f"[stopped after {limit} model requests (`max_iterations`)]"
         last = Message.assistant(text, "maxIterations")
         self._life.draft.append(answer)
@@ -490,7 +489,7 @@ class Turn:
             if answer.stop_reason == "maxTokens":
                 msg = f"the structured answer of agent `{agent}` was cut: {_begin(answer.text)}"
                 raise RunError(msg, hint="raise `request_params.max_tokens`") from error
-            if self._corrected or self._requests >= self._most(tools):
+            if self._corrected or self._requests >= self._max_requests(tools):
                 agent = self._life.origin.agent
                 msg = f"agent `{agent}` returned an invalid structured answer: {error}"
                 echoes = self._model.name.partition("?")[0] in _ECHOES

@@ -1,6 +1,6 @@
 """The context of a turn: what started it gives, what turns of an agent share, and the outcome.
 
-`Steering` holds the messages that a user sends into a turn.
+`SteeringQueue` holds the messages that a user sends into a turn.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SteeringMessage:
         self.taken = False
 
 
-class Steering:
+class SteeringQueue:
     """The waiting messages of one agent, which its turns take at their boundaries.
 
     A workflow hands its own to its members, so that the member that is running takes them.
@@ -163,7 +163,7 @@ class TurnContext:
     conversation: SharedConversation | None = None
     human: Human | None = None
     redact: Callable[[str], str] | None = None
-    steering: Steering | None = None
+    steering: SteeringQueue | None = None
     steps: Steps = NULL_STEPS
     deps: tuple[object, ...] = ()
     skill: SkillCall | None = None
@@ -175,7 +175,7 @@ class TurnContext:
         *,
         depth: int = 0,
         parent: str | None = None,
-        steering: Steering | None = None,
+        steering: SteeringQueue | None = None,
     ) -> TurnContext:
         """Return the context of what a turn in this one starts.
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.events import Event
     from fast_agent.agents.history.journal import HistoryWriter, TurnJournal
     from fast_agent.agents.history.memory import Memory
-    from fast_agent.agents.turn_context import Steering, TurnContext
+    from fast_agent.agents.turn_context import SteeringQueue, TurnContext
     from fast_agent.messages.history import History
     from fast_agent.messages.message import StopReason, ToolResult
     from fast_agent.models.model import Usage
@@ -173,7 +173,7 @@ class TurnLife:
         memory: Memory,
         context: TurnContext,
         meters: tuple[Meter, Meter],
-        steering: Steering,
+        steering: SteeringQueue,
     ) -> None:
         own, self._limited = meters
         self._memory = memory
@@ -225,7 +225,7 @@ class TurnLife:
         self._listener(Warned(self.origin, text))
 
     def context_below(
-        self, *, depth: int = 0, parent: str | None = None, steering: Steering | None = None
+        self, *, depth: int = 0, parent: str | None = None, steering: SteeringQueue | None = None
     ) -> TurnContext:
         """Return the context of what the turn starts; see `TurnContext.below`."""
         if self._below is None:

@@ -87,7 +87,7 @@ class Card:
 
 
 @frozen
-class Skipped:
+class SkippedFile:
     """A file of a directory that was skipped.
 
     Args:
@@ -99,7 +99,7 @@ class Skipped:
     reason: str
 
 
-class Fetched(NamedTuple):
+class FetchedText(NamedTuple):
     """The text behind an address.
 
     Args:
@@ -128,7 +128,7 @@ class FileLoad:
     signature: Signature | None = None
     cards: tuple[Card, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-    skipped: Skipped | None = None
+    skipped: SkippedFile | None = None
     unread: tuple[str, ...] = ()
 
     def with_cards(self, cards: Iterable[Card]) -> FileLoad:
@@ -159,7 +159,7 @@ class CardLoad:
 
     cards: tuple[Card, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedFile, ...] = ()
     unread: tuple[str, ...] = ()
     files: tuple[FileLoad, ...] = ()
 

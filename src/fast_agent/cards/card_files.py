@@ -42,7 +42,7 @@ class Candidate:
 
 
 @frozen
-class PassedOver:
+class SkippedPath:
     """An entry of a directory that is not loaded from there.
 
     Args:
@@ -63,8 +63,8 @@ class OtherEntries:
         files: Files in it whose names are not those of cards.
     """
 
-    directories: tuple[PassedOver, ...] = ()
-    files: tuple[PassedOver, ...] = ()
+    directories: tuple[SkippedPath, ...] = ()
+    files: tuple[SkippedPath, ...] = ()
 
 
 def is_markdown(name: str) -> bool:
@@ -140,11 +140,11 @@ def other_entries(path: str, shown: str) -> OtherEntries:
         shown: Its path as the user named it.
     """
     files = [
-        PassedOver(os.path.join(shown, entry.name), _why_not(entry.name))  # noqa: PTH118
+        SkippedPath(os.path.join(shown, entry.name), _why_not(entry.name))  # noqa: PTH118
         for entry in _entries(path)
         if not entry.name.startswith(".") and not is_candidate(entry) and not _is_directory(entry)
     ]
-    directories: list[PassedOver] = []
+    directories: list[SkippedPath] = []
     waiting = deque([(path, shown)])
     searched = 0
     while waiting:
@@ -161,7 +161,7 @@ def other_entries(path: str, shown: str) -> OtherEntries:
                 found += 1
         if found:
             count = "a file that looks like a card" if found == 1 else f"{found} files like cards"
-            directories.append(PassedOver(named, f"a directory below, with {count}"))
+            directories.append(SkippedPath(named, f"a directory below, with {count}"))
     return OtherEntries(tuple(directories), tuple(files))
 
 

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.diagnostics import rules
-from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
+from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, RelatedPlace
 from fast_agent.schema.explanation import ReadingRules
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import value_at
@@ -99,7 +99,7 @@ class CardDocument:
 
 
 @frozen
-class Reading:
+class FileContent:
     """What a file holds.
 
     Args:
@@ -113,7 +113,7 @@ class Reading:
     bare: bool = False
 
 
-def read_markdown(source: Source, *, multi_card: bool) -> Reading:
+def read_markdown(source: Source, *, multi_card: bool) -> FileContent:
     """Read the cards of a Markdown file.
 
     Args:
@@ -135,9 +135,9 @@ def read_markdown(source: Source, *, multi_card: bool) -> Reading:
         }[error.reason]
         fix = None if error.replacement is None else Fix(error.span, error.replacement)
         found = diagnostic(source, code, error.message, error.span, hint=error.hint, fix=fix)
-        return Reading(diagnostics=(found,))
+        return FileContent(diagnostics=(found,))
     if parts is None:
-        return Reading(bare=True)
+        return FileContent(bare=True)
     sections = _sections(parts)
     problems: list[Diagnostic] = []
     if len(sections) > 1 and not multi_card:
@@ -152,10 +152,10 @@ def read_markdown(source: Source, *, multi_card: bool) -> Reading:
             documents.append(
                 CardDocument(source, yaml, section.body, section.body_line, several, flawed)
             )
-    return Reading(tuple(documents), tuple(problems))
+    return FileContent(tuple(documents), tuple(problems))
 
 
-def read_yaml(source: Source, *, multi_card: bool) -> Reading:
+def read_yaml(source: Source, *, multi_card: bool) -> FileContent:
     """Read the cards of a YAML file.
 
     Args:
@@ -177,7 +177,7 @@ def read_yaml(source: Source, *, multi_card: bool) -> Reading:
         if yaml is not None:
             several, flawed = len(pieces) > 1, len(problems) > known
             documents.append(CardDocument(source, yaml, several=several, flawed=flawed))
-    return Reading(tuple(documents), tuple(problems))
+    return FileContent(tuple(documents), tuple(problems))
 
 
 def _fields(
@@ -189,9 +189,9 @@ def _fields(
         for problem in error.problems:
             duplicate = problem.kind == "duplicate-key"
             code = rules.DUPLICATE_KEY if duplicate else rules.BAD_YAML
-            related: tuple[Related, ...] = ()
+            related: tuple[RelatedPlace, ...] = ()
             if problem.first is not None:
-                related = (Related("the first one", source.path, problem.first),)
+                related = (RelatedPlace("the first one", source.path, problem.first),)
             found = diagnostic(
                 source, code, problem.message, problem.span, hint=problem.hint, related=related
             )
@@ -300,7 +300,7 @@ def diagnostic(
     *,
     hint: str | None = None,
     fix: Fix | None = None,
-    related: tuple[Related, ...] = (),
+    related: tuple[RelatedPlace, ...] = (),
     severity: Severity = "error",
 ) -> Diagnostic:
     """Make a diagnostic of a file, with its source line."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path, PurePath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from fast_agent.cards.agent_config import AgentConfig
 from fast_agent.cards.card_files import is_configuration, is_skill
@@ -26,8 +25,10 @@ from fast_agent.diagnostics import rules
 from fast_agent.errors import CardError
 from fast_agent.schema.kinds import AnyOf, ListOf, MapOf, Record
 from fast_agent.text.environment import escape, has_variable
+from fast_agent.text.json_value import is_list
+from fast_agent.text.safe_file import folded_name
 from fast_agent.text.source import Source
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 from fast_agent.text.yaml_writer import UnwritableValueError, write_yaml
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def dump_set(
         file_name = f"{file_stem(name)}{suffix}"
         text, found = _card_text(card.config, card_format, directory, card.written, base)
         problems += _file_name_problems(file_name, card_format) or found
-        other = taken.setdefault(_folded(file_name), name)
+        other = taken.setdefault(folded_name(file_name), name)
         if other != name:
             problems.append(
                 DumpProblem(
@@ -244,11 +245,6 @@ def _file_name_problems(name: str, card_format: CardFormat) -> list[DumpProblem]
     return []
 
 
-def _folded(name: str) -> str:
-    """Fold a file name as file systems without case or with Unicode normalisation do."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
-
-
 def _path(config: AgentConfig) -> str:
     return str(config.source or "")
 
@@ -290,9 +286,9 @@ def field_values(
                 if isinstance(value, list) and isinstance(held, tuple):
                     # What was attached since stands behind what is written.
                     attached = cast("Sequence[object]", held[len(value) :])
-                    value += [_escaped(_plain(item)) for item in attached]
+                    value += [_escaped(_card_value(item)) for item in attached]
             else:
-                value = _escaped(_plain(held))
+                value = _escaped(_card_value(held))
             values[field.name] = moved.rewrite(field, value)
         except _NotWritableError as error:
             problems.append(error.problem(config, field.name))
@@ -357,18 +353,18 @@ class _NotWritableError(Exception):
         return DumpProblem(self.code, message, self.hint, str(config.source or ""))
 
 
-def _plain(held: object) -> JsonValue:
+def _card_value(held: object) -> JsonValue:
     """Turn a value of `AgentConfig` into what a card holds."""
     if held is None or isinstance(held, str | int | float):
         return held
     if isinstance(held, Mapping):
         mapping = cast("Mapping[str, object]", held)
-        return {str(key): _plain(value) for key, value in mapping.items()}
+        return {str(key): _card_value(value) for key, value in mapping.items()}
     if isinstance(held, Sequence):
-        return [_plain(item) for item in cast("Sequence[object]", held)]
+        return [_card_value(item) for item in cast("Sequence[object]", held)]
     if is_dataclass(held) and not isinstance(held, type):
         given = {one.name: cast("object", getattr(held, one.name)) for one in fields(held)}
-        return {name: _plain(value) for name, value in given.items() if value is not None}
+        return {name: _card_value(value) for name, value in given.items() if value is not None}
     if callable(held):
         name = getattr(held, "__qualname__", None) or repr(held)
         raise _NotWritableError(
@@ -402,7 +398,7 @@ def _foreign(config: AgentConfig) -> list[DumpProblem]:
 def _spelled(kind: Kind, raw: JsonValue) -> JsonValue:
     """Convert a written value to the form it is dumped in, string by string."""
     if isinstance(kind, ListOf):
-        items = raw if _is_list(raw) else [raw]
+        items = raw if is_list(raw) else [raw]
         return [_spelled(kind.item, item) for item in items]
     if isinstance(kind, MapOf) and isinstance(raw, Mapping):
         return {key: _spelled(kind.value, item) for key, item in raw.items()}
@@ -436,7 +432,7 @@ def _texts(value: JsonValue) -> list[str]:
         return [value]
     if isinstance(value, Mapping):
         return [text for item in value.values() for text in _texts(item)]
-    if _is_list(value):
+    if is_list(value):
         return [text for item in value for text in _texts(item)]
     return []
 
@@ -450,10 +446,6 @@ def _each_text(value: JsonValue, change: Callable[[str], str]) -> JsonValue:
         return change(value)
     if isinstance(value, Mapping):
         return {key: _each_text(item, change) for key, item in value.items()}
-    if _is_list(value):
+    if is_list(value):
         return [_each_text(item, change) for item in value]
     return value
-
-
-def _is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
-    return isinstance(value, Sequence) and not isinstance(value, str)

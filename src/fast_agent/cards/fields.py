@@ -16,13 +16,13 @@ from fast_agent.schema.kinds import (
     AnyOf,
     Flag,
     FunctionName,
+    Integer,
     JsonSchema,
     ListOf,
     MapOf,
     Number,
     OneOf,
     Text,
-    Whole,
 )
 from fast_agent.text.frozen import frozen
 
@@ -137,7 +137,7 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "schema_version",
-        Whole(minimum=1, maximum=HIGHEST_SCHEMA_VERSION),
+        Integer(minimum=1, maximum=HIGHEST_SCHEMA_VERSION),
         _ALL,
         "version of the card format",
         effects=(),
@@ -366,7 +366,7 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "max_display_instances",
-        Whole(minimum=0),
+        Integer(minimum=0),
         _AGENT,
         "how many runs of called agents are shown in full",
         effects=(),
@@ -457,7 +457,7 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "max_refinements",
-        Whole(minimum=0),
+        Integer(minimum=0),
         _types("evaluator_optimizer"),
         "maximum number of rewrites",
         effects=("ease",),
@@ -480,7 +480,7 @@ FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "plan_iterations",
-        Whole(minimum=1, also=(-1,)),
+        Integer(minimum=1, also=(-1,)),
         _PLANNERS,
         "maximum number of plans; -1 means no limit",
         effects=("ease",),

@@ -9,12 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from fast_agent.cards.card import Card, CardLoad, Fetched, FileLoad, Skipped
+from fast_agent.cards.card import Card, CardLoad, FetchedText, FileLoad, SkippedFile
 from fast_agent.cards.card_files import (
     CARD_KEY,
     CARD_SUFFIXES,
     Candidate,
-    PassedOver,
+    SkippedPath,
     is_configuration,
     is_markdown,
     is_skill,
@@ -22,18 +22,18 @@ from fast_agent.cards.card_files import (
     other_entries,
     stem,
 )
-from fast_agent.cards.document import Reading, diagnostic, read_markdown, read_yaml
+from fast_agent.cards.document import FileContent, diagnostic, read_markdown, read_yaml
 from fast_agent.cards.fields import FIELD_NAMED, PEER_FIELDS
 from fast_agent.cards.records import REQUEST_PARAMS
 from fast_agent.cards.validate import Origin, validate_card
 from fast_agent.diagnostics import rules
-from fast_agent.diagnostics.diagnostic import Diagnostic, Related
+from fast_agent.diagnostics.diagnostic import Diagnostic, RelatedPlace
 from fast_agent.errors import FastAgentError, TrustError, os_reason
 from fast_agent.schema.explanation import clipped
 from fast_agent.text.frozen import frozen
 from fast_agent.text.source import MAX_BYTES, Source, SourceError, read_source, signature_at
 from fast_agent.text.span import Span
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Severity
     from fast_agent.text.source import Signature, SourceReason
 
-__all__ = ["Card", "CardLoad", "Fetched", "Skipped", "load_cards"]
+__all__ = ["Card", "CardLoad", "FetchedText", "SkippedFile", "load_cards"]
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _CARD_KEYS = frozenset({"type", "instruction"})
@@ -71,7 +71,7 @@ def load_cards(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     multi_card: bool = False,
-    fetch: Callable[[str], Fetched] | None = None,
+    fetch: Callable[[str], FetchedText] | None = None,
     optional: Collection[str | Path] = (),
     grant: CardGrant | None = None,
     foreign: ForeignPlaces | None = None,
@@ -101,13 +101,14 @@ def load_cards(
     """
     # All files are read before the first is parsed: system calls between cost the caches, and
     # the processor time of a load is a third less without them.
-    gathering = _Gathering(os.getcwd() if cwd is None else os.fspath(cwd), fetch, grant, foreign)  # noqa: PTH109
+    start = os.getcwd() if cwd is None else os.fspath(cwd)  # noqa: PTH109
+    collector = _CardCollector(start, fetch, grant, foreign)
     for path in paths:
-        gathering.gather(path if isinstance(path, Candidate) else os.fspath(path))
+        collector.collect(path if isinstance(path, Candidate) else os.fspath(path))
     environ = os.environ if environ is None else environ
-    files = [_load(found, environ, multi_card) for found in gathering.found]
+    files = [_load(found, environ, multi_card) for found in collector.found]
     lenient = {os.fspath(path) for path in optional}
-    for directory in reversed(gathering.directories):
+    for directory in reversed(collector.directories):
         own = files[directory.first : directory.end]
         # A file that another path brought counts for its directory too.
         if not directory.has_known_files and all(file.skipped is not None for file in own):
@@ -225,13 +226,13 @@ class ForeignPlaces(Protocol):
         ...
 
 
-class _Gathering:
+class _CardCollector:
     """Finds and reads the files behind paths and addresses."""
 
     def __init__(
         self,
         cwd: str,
-        fetch: Callable[[str], Fetched] | None,
+        fetch: Callable[[str], FetchedText] | None,
         grant: CardGrant | None,
         foreign: ForeignPlaces | None,
     ) -> None:
@@ -244,21 +245,21 @@ class _Gathering:
         self.found: list[_Found] = []
         self.directories: list[_Directory] = []
 
-    def gather(self, shown: str | Candidate) -> None:
+    def collect(self, shown: str | Candidate) -> None:
         if isinstance(shown, Candidate):
             self._read(shown)
             return
         if _SCHEME.match(shown):
-            self._gather_address(shown)
+            self._collect_address(shown)
             return
         path = os.path.abspath(os.path.join(self._cwd, shown))  # noqa: PTH100, PTH118 - fast
         name = os.path.basename(path)  # noqa: PTH119
         if os.path.isdir(path):  # noqa: PTH112
             files = None if self._foreign is None else self._foreign.files(path)
             if self._foreign is None or files is None:
-                self._gather_directory(path, shown)
+                self._collect_directory(path, shown)
             else:
-                self._gather_foreign(path, shown, self._foreign, files)
+                self._collect_foreign(path, shown, self._foreign, files)
         elif is_skill(name):
             message = "a `SKILL.md` is a skill, not a card"
             self._refuse(shown, message, "name it in `skills`, or name a card file")
@@ -271,7 +272,7 @@ class _Gathering:
         else:
             self._read(Candidate(path, shown, named=True))
 
-    def _gather_address(self, address: str) -> None:
+    def _collect_address(self, address: str) -> None:
         name = _name_of(address)
         if not address.lower().startswith(("http://", "https://")):
             scheme = address.partition(":")[0]
@@ -297,7 +298,7 @@ class _Gathering:
             origin = Origin(_unquoted(name), remote=final, grant=self._grant)
             self.found.append(_Found(name, origin, source=Source.of(final, text)))
 
-    def _gather_directory(self, path: str, shown: str) -> None:
+    def _collect_directory(self, path: str, shown: str) -> None:
         try:
             candidates = list_directory(path, shown)
         except OSError as error:
@@ -313,7 +314,7 @@ class _Gathering:
         has_known_files = end - first < len(candidates)
         self.directories.append(_Directory(path, shown, first, end, has_known_files))
 
-    def _gather_foreign(
+    def _collect_foreign(
         self, path: str, shown: str, foreign: ForeignPlaces, files: Sequence[str]
     ) -> None:
         """Read the agents of another tool in a directory, as cards that stand in their files."""
@@ -342,13 +343,13 @@ class _Gathering:
         origin = Origin(stem(name), source=Path(path), grant=self._grant)
         source = problem = signature = None
         if self._grant is not None:
-            problem = _leaves_the_set(candidate, self._end_of(path), self._grant)
+            problem = _outside_set_problem(candidate, self._end_of(path), self._grant)
             if problem is not None:
                 self.found.append(_Found(name, origin, candidate, None, problem, None))
                 return
         if not candidate.named and is_skill(name):
             signature = signature_at(path)
-            problem = _passed_over(candidate.shown, "a skill, not a card")
+            problem = _skipped_diagnostic(candidate.shown, "a skill, not a card")
         else:
             try:
                 source = read_source(path, shown=candidate.shown)
@@ -393,15 +394,15 @@ def _load_text(
     multi_card: bool,
 ) -> FileLoad:
     read = read_markdown if is_markdown(found.name) else read_yaml
-    reading: Reading = read(source, multi_card=multi_card)
+    reading: FileContent = read(source, multi_card=multi_card)
     if reading.bare:
         if found.named:
             return FileLoad(found.candidate, found.signature, (), (_bare(source),))
-        return _skipped(found, _passed_over(source.path, _why_bare(source)))
+        return _skipped(found, _skipped_diagnostic(source.path, _why_bare(source)))
     if not found.named:
         reason = _why_no_card(found.name, source, reading)
         if reason is not None:
-            return _skipped(found, _passed_over(source.path, reason))
+            return _skipped(found, _skipped_diagnostic(source.path, reason))
     unread: tuple[str, ...] = ()
     if not reading.documents:
         written = _NAME_LINE.search(source.text)
@@ -418,7 +419,7 @@ def _load_text(
 
 
 def _skipped(found: _Found, problem: Diagnostic) -> FileLoad:
-    skipped = Skipped(problem.path, problem.message)
+    skipped = SkippedFile(problem.path, problem.message)
     return FileLoad(found.candidate, found.signature, (), (problem,), skipped)
 
 
@@ -438,7 +439,7 @@ def _plain_files(folder: str) -> frozenset[str]:
         return frozenset()
 
 
-def _leaves_the_set(candidate: Candidate, end: str, grant: CardGrant) -> Diagnostic | None:
+def _outside_set_problem(candidate: Candidate, end: str, grant: CardGrant) -> Diagnostic | None:
     """Judge a file of a found set by where it ends, before it is opened."""
     try:
         grant.check_end(candidate.path, end)
@@ -448,7 +449,7 @@ def _leaves_the_set(candidate: Candidate, end: str, grant: CardGrant) -> Diagnos
     return None
 
 
-def _passed_over(shown: str, reason: str) -> Diagnostic:
+def _skipped_diagnostic(shown: str, reason: str) -> Diagnostic:
     return Diagnostic(rules.SKIPPED_FILE, f"{_SKIPPED}{reason}", shown, severity="info")
 
 
@@ -489,13 +490,15 @@ def _no_cards(directory: _Directory, files: Sequence[FileLoad], *, is_optional: 
     other = other_entries(directory.path, directory.shown)
     passed_over = [
         *other.directories,
-        *(PassedOver(one.path, one.reason.removeprefix(_SKIPPED)) for one in skipped),
+        *(SkippedPath(one.path, one.reason.removeprefix(_SKIPPED)) for one in skipped),
         *other.files,
     ]
-    related = [Related(f"{_SKIPPED}{one.reason}", one.path) for one in passed_over[:_MAX_LISTED]]
+    related = [
+        RelatedPlace(f"{_SKIPPED}{one.reason}", one.path) for one in passed_over[:_MAX_LISTED]
+    ]
     if len(passed_over) > _MAX_LISTED:
         more = len(passed_over) - _MAX_LISTED
-        related.append(Related(f"{_SKIPPED}{more} more", directory.shown))
+        related.append(RelatedPlace(f"{_SKIPPED}{more} more", directory.shown))
     if other.directories:
         hint = f"name the directory the cards are in: `{other.directories[0].path}`"
     elif passed_over:
@@ -532,7 +535,7 @@ def _source_problem(error: SourceError, candidate: Candidate) -> Diagnostic:
     )
 
 
-def _why_no_card(name: str, source: Source, reading: Reading) -> str | None:
+def _why_no_card(name: str, source: Source, reading: FileContent) -> str | None:
     """Return why a file of a directory is not a card; None if it is one.
 
     A file is a card by `type` or `instruction`. It is one too where every key is a field of cards

@@ -78,7 +78,7 @@ class LoadSet:
         if len(cards) != len(self.cards):
             return LoadSet.of(cards)
         changed = changed_cards(self.cards.values(), cards)
-        if not all(_stand_alike(old.config, new.config) for old, new in changed):
+        if not all(_look_alike(old.config, new.config) for old, new in changed):
             return LoadSet.of(cards)
         now = self.cards | {new.config.name: new for _, new in changed}
         return LoadSet(MappingProxyType(now), self.default, self.callers)
@@ -108,7 +108,7 @@ def _by_name(cards: Sequence[Card]) -> MappingProxyType[str, Card]:
     return MappingProxyType(by_name)
 
 
-def _stand_alike(old: AgentConfig, new: AgentConfig) -> bool:
+def _look_alike(old: AgentConfig, new: AgentConfig) -> bool:
     """Whether two configurations look the same to neighbouring agents."""
     return old is new or (
         (old.name, old.default, old.tool_only) == (new.name, new.default, new.tool_only)

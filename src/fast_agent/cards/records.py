@@ -17,13 +17,13 @@ from fast_agent.schema.kinds import (
     AnyOf,
     Entry,
     Flag,
+    Integer,
     ListOf,
     MapOf,
     Number,
     OneOf,
     Record,
     Text,
-    Whole,
 )
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ def of_peer(what: str, instead: str) -> str:
     return f"it is a field of another program ({what}): {instead}"
 
 
-COUNT = Whole(minimum=1)
+COUNT = Integer(minimum=1)
 """A number of things, at least one."""
 
-RESULT_BYTES = Whole(minimum=1024)
+RESULT_BYTES = Integer(minimum=1024)
 """Bytes of a tool result: less would not hold what says where the rest is."""
 
 USAGE_LIMITS = Record(
@@ -74,7 +74,7 @@ USAGE_LIMITS = Record(
         ),
         Entry(
             "max_tool_calls",
-            Whole(minimum=0),
+            Integer(minimum=0),
             "maximum number of tool calls",
             effects=("ease",),
             spelling="maxToolCalls",
@@ -103,7 +103,7 @@ REQUEST_PARAMS = Record(
             effects=(),
             spelling="topK",
         ),
-        Entry("seed", Whole(), "seed of the sampling", effects=()),
+        Entry("seed", Integer(), "seed of the sampling", effects=()),
         Entry(
             "stop_sequences",
             ListOf(Text(blank=True)),
@@ -149,7 +149,7 @@ REQUEST_PARAMS = Record(
         ),
         Entry(
             "retries",
-            Whole(minimum=0),
+            Integer(minimum=0),
             "maximum number of retries of a model request; default: 11, or 3 if the"
             " connection fails",
             effects=(),

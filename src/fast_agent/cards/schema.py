@@ -74,14 +74,14 @@ def _card(card_type: CardType, *, optional_type: bool, body: bool) -> JsonObject
     if "history_mode" in fields:
         card["not"] = {
             "allOf": [
-                _given("history_mode"),
-                {"anyOf": [_given("history_source"), _given("history_merge_target")]},
+                _is_given("history_mode"),
+                {"anyOf": [_is_given("history_source"), _is_given("history_merge_target")]},
             ]
         }
     return card
 
 
-def _given(name: str) -> JsonObject:
+def _is_given(name: str) -> JsonObject:
     return {"properties": {name: {"not": {"type": "null"}}}, "required": [name]}
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fast_agent.cards.agent_config import Compaction
 from fast_agent.diagnostics import rules
-from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
+from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, RelatedPlace
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -396,8 +396,8 @@ def _keys(key: str | int | None) -> tuple[str | int, ...]:
     return () if key is None else (key,)
 
 
-def _related(card: Card, message: str, field: str) -> Related:
-    return Related(message, card.path, card.span_of(field))
+def _related(card: Card, message: str, field: str) -> RelatedPlace:
+    return RelatedPlace(message, card.path, card.span_of(field))
 
 
 def _place(card: Card, field: str) -> str:
@@ -416,7 +416,7 @@ def _found(
     severity: Severity = "error",
     hint: str,
     fix: Fix | None = None,
-    related: tuple[Related, ...] = (),
+    related: tuple[RelatedPlace, ...] = (),
 ) -> Diagnostic:
     problem = Diagnostic(
         code, card.locate(message), severity=severity, hint=hint, fix=fix, related=related

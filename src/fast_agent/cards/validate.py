@@ -24,7 +24,7 @@ from fast_agent.diagnostics import rules
 from fast_agent.diagnostics.diagnostic import Fix
 from fast_agent.schema.explanation import (
     INVALID,
-    Expanded,
+    ExpandedText,
     Variable,
     clipped,
     listed,
@@ -34,7 +34,7 @@ from fast_agent.schema.reader import reader
 from fast_agent.text.environment import UnsetVariableError, VariableNames, expand, has_variable
 from fast_agent.text.json_value import as_object
 from fast_agent.text.span import Position, Span
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     import pathlib
@@ -159,7 +159,7 @@ def _has_variable(value: JsonValue) -> bool:
         return any(map(_has_variable, value.values()))
     if isinstance(value, list):
         return any(map(_has_variable, value))
-    return isinstance(value, Expanded)
+    return isinstance(value, ExpandedText)
 
 
 def _read_fields(
@@ -484,7 +484,7 @@ def _expand_tree(
             findings.add(rules.UNSET_VARIABLE, message, path, hint=error.hint)
             return None
         whole = value.startswith("${") and value.find("}") == len(value) - 1
-        return Variable(text) if whole else Expanded(text)
+        return Variable(text) if whole else ExpandedText(text)
     if isinstance(value, dict):
         return {
             key: _expand_tree(item, (*path, key), environ, findings) for key, item in value.items()

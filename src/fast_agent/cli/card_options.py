@@ -25,7 +25,7 @@ from fast_agent.cli.output import (
 from fast_agent.errors import ConfigError, ModelError
 from fast_agent.registry.expected import shared_options
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 from fast_agent.trust.gate import TrustOptions, ask_at_terminal
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ class CommandTable(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a command, with a suggestion where there is none of that name."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            from fast_agent.text.suggestion import closest, did_you_mean
+            from fast_agent.text.wording import closest, did_you_mean
 
             near = closest(args[0], COMMANDS)
             hint = did_you_mean(near, "`fast-agent --help` lists the commands")

@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _run(sys.argv[1:])
     except SystemExit as error:
         if isinstance(error.code, int | None):
-            _leave(error.code or 0)
+            _exit_now(error.code or 0)
         raise
     finally:
         # The interpreter searches several times while it ends, a seventh of a short command.
@@ -169,7 +169,7 @@ _WITH_THREADS = frozenset({"temporalio.bridge.temporal_sdk_bridge", "botocore"})
 """Modules whose threads may outlast what they were asked for."""
 
 
-def _leave(status: int) -> None:
+def _exit_now(status: int) -> None:
     """End the process at once if threads could crash its ordinary end, or hold it up.
 
     Those of Temporal's library take the interpreter's lock while it is torn down, and end about one

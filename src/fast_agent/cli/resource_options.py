@@ -169,7 +169,7 @@ def roots_of(values: Mapping[str, object], *, with_own: bool = True) -> Resource
     if not roots.empty:
         return roots
     here = resources_here()
-    roots = roots.or_those_of(".", here.guide, user_home(os.environ), with_own=with_own)
+    roots = roots.or_defaults_of(".", here.guide, user_home(os.environ), with_own=with_own)
     return roots._replace(judge=here.judge, guide=roots.guide if here.has_guide else None)
 
 

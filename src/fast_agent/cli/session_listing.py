@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from fast_agent.text.visible import visible
+from fast_agent.text.wording import local_minute
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ def render_sessions(sessions: Sequence[SessionSummary]) -> str:
     if not sessions:
         return "there are no sessions; `fast-agent go --session` starts one\n"
     lines = [
-        f"{one.id}  {_when(one.changed)}  {_count(one)}  {visible(one.problem or one.title)}"
+        f"{one.id}  {local_minute(one.changed)}  {_count(one)}  {visible(one.problem or one.title)}"
         for one in sessions
     ]
     return "".join(f"{line.rstrip()}\n" for line in lines)
@@ -100,10 +101,6 @@ def _count(one: SessionSummary) -> str:
     if one.problem is not None:
         return " damaged"
     return f"{one.turns:>2} turn{'' if one.turns == 1 else 's'}".ljust(8)
-
-
-def _when(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "minutes")[:16]
 
 
 def _iso(seconds: float) -> str:

@@ -20,14 +20,13 @@ from fast_agent.commands.command import (
     Word,
     fenced,
     listed,
-    many,
     named_path,
     short,
 )
 from fast_agent.commands.session_commands import SessionUsage, counted, usage_lines
 from fast_agent.diagnostics.render_human import render_human
 from fast_agent.errors import RunError
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,7 +41,7 @@ async def _agents(arguments: Arguments, controller: ConversationController) -> C
     del arguments
     cards = controller.app.load_set.cards
     able = (name for name in controller.app.agent_names() if name not in controller.waiting)
-    lines = [(name, _about(cards[name])) for name in able]
+    lines = [(name, _description_of(cards[name])) for name in able]
     lines += [(name, f"{one.type}; needs approval") for name, one in controller.waiting.items()]
     return CommandResult(
         text=listed(
@@ -52,7 +51,7 @@ async def _agents(arguments: Arguments, controller: ConversationController) -> C
     )
 
 
-def _about(card: Card) -> str:
+def _description_of(card: Card) -> str:
     config = card.config
     from fast_agent.cards.set_check import referred_names
 
@@ -75,7 +74,7 @@ async def _agent(arguments: Arguments, controller: ConversationController) -> Co
         if arguments.has("--tool"):
             raise RunError("`--tool` needs the name of an agent", hint="`/agents` lists them")
         card = _known(controller.agent, controller)
-        return CommandResult(text=f"talking to `{controller.agent}`: {_about(card)}")
+        return CommandResult(text=f"talking to `{controller.agent}`: {_description_of(card)}")
     card = _known(name, controller)
     if arguments.has("--tool"):
         text = await attach(controller, [name])
@@ -213,7 +212,7 @@ async def _context(arguments: Arguments, controller: ConversationController) -> 
     parts = parts_of(await setup.render(), tools.specs, conversation.view)
     total = sum(parts.values())
     lines = [
-        f"{name}: about {many(size, 'token')}" + (f" ({size / total:.0%})" if total else "")
+        f"{name}: about {plural(size, 'token')}" + (f" ({size / total:.0%})" if total else "")
         for name, size in parts.items()
     ]
     use = conversation.use

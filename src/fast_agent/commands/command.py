@@ -13,8 +13,8 @@ from fast_agent.diagnostics.render_human import render_human
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest
 from fast_agent.text.visible import visible
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -114,7 +114,7 @@ def _parsed(command: Command, rest: str) -> Arguments:
         word = command.words[len(words)]
         words.append(rest[token.start :].rstrip() if word.rest else token.text)
         at = len(rest) if word.rest else token.end
-    _see_that_all_are_there(command.words, len(words))
+    _check_required(command.words, len(words))
     return Arguments(tuple(words), options)
 
 
@@ -144,7 +144,7 @@ def _option(command: Command, name: str) -> Option:
     raise _WrongError(f"there is no option `{name}`{meant}")
 
 
-def _see_that_all_are_there(words: tuple[Word, ...], given: int) -> None:
+def _check_required(words: tuple[Word, ...], given: int) -> None:
     for word in words[given:]:
         if word.required:
             raise _WrongError(f"{word.name} is missing")
@@ -377,11 +377,6 @@ def short(text: str) -> str:
     """Return foreign text as one bounded line without invisible characters."""
     line = " ".join(text.split())
     return visible(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…")
-
-
-def many(number: int, noun: str) -> str:
-    """Return a number with its noun, which takes an `s`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def fenced(text: str, language: str = "") -> str:

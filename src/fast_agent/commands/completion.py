@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
@@ -21,7 +20,7 @@ from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import TUI, ThemeName
 from fast_agent.errors import FastAgentError
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import is_subsequence
+from fast_agent.text.wording import is_subsequence, local_minute, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -97,7 +96,7 @@ def _arguments(
     commands: Mapping[str, Command],
 ) -> Iterator[Completion]:
     """Complete the last word, by the words before it."""
-    before = _Before(command)
+    before = _LineContext(command)
     while (token := next_token(line, at)) is not None and token.end < len(line):
         at = token.end
         before.take(token.text)
@@ -117,7 +116,7 @@ def _arguments(
             yield Completion(name, start, about)
 
 
-class _Before:
+class _LineContext:
     """What the words before the last one say of it.
 
     Args:
@@ -234,9 +233,8 @@ def _sessions(controller: ConversationController) -> Iterable[tuple[str, str]]:
 
 
 def _session_about(one: SessionSummary) -> str:
-    when = datetime.fromtimestamp(one.changed).astimezone().isoformat(" ", "minutes")[:16]
-    turns = f"{one.turns} turn{'' if one.turns == 1 else 's'}"
-    return f"{when}, {turns}: {one.problem or one.title}"
+    turns = plural(one.turns, "turn")
+    return f"{local_minute(one.changed)}, {turns}: {one.problem or one.title}"
 
 
 def _paths(

@@ -241,6 +241,18 @@ class ConversationController:
         self.agent = self._default()
         return True
 
+    def follow(self, answered: str) -> bool:
+        """Talk to the agent the conversation continues with once an agent has answered.
+
+        Returns:
+            Whether the current agent is another one.
+        """
+        follower = self.app.goes_on_with(answered)
+        if follower == self.agent or follower not in self.app.agent_names():
+            return False
+        self.agent = follower
+        return True
+
     def _default(self) -> str:
         """Return the agent a user talks to first; an agent left out is not replaced.
 

@@ -14,6 +14,7 @@ from fast_agent.commands.command import (
     short,
 )
 from fast_agent.errors import RunError
+from fast_agent.text.wording import plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,12 +79,12 @@ async def _save(arguments: Arguments, controller: ConversationController) -> Com
     if not messages:
         raise RunError(f"`{agent.name}` has no history to save")
     if not arguments.has("--force"):
-        _see_that_nothing_is_lost(path)
+        _check_absent(path)
     await run_sync(write_history, path, HistoryDocument(None, messages))
     return CommandResult(text=f"saved {len(messages)} messages to `{path}`")
 
 
-def _see_that_nothing_is_lost(path: Path) -> None:
+def _check_absent(path: Path) -> None:
     if path.is_symlink() or path.exists():
         raise RunError(f"`{path}` already exists", hint="`--force` replaces it")
 
@@ -109,35 +110,28 @@ async def _rewind(arguments: Arguments, controller: ConversationController) -> C
     session = controller.session
     if session is not None:
         turns = len(session.state.turns)
-        _see_that_there_are(back, turns)
+        _check_turn_count(back, turns)
         session.rewind(turns - back)
         controller.conversation.restore()
-        return CommandResult(text=_taken_back(back), session_changed=True)
+        return CommandResult(text=_rewound_text(back), session_changed=True)
     agent = controller.instance()
     messages = tuple(agent.history)
-    starts = [number for number, message in enumerate(messages) if _begins(message)]
-    _see_that_there_are(back, len(starts))
+    starts = [number for number, message in enumerate(messages) if message.begins_turn]
+    _check_turn_count(back, len(starts))
     agent.load_history(messages[: starts[-back]])
     await agent.barrier()
-    return CommandResult(text=_taken_back(back), session_changed=True)
+    return CommandResult(text=_rewound_text(back), session_changed=True)
 
 
-def _begins(message: Message) -> bool:
-    """Whether a message started a turn: a user's, not a template and not a tool result."""
-    return message.role == "user" and not message.is_template and not message.tool_results
-
-
-def _see_that_there_are(back: int, turns: int) -> None:
+def _check_turn_count(back: int, turns: int) -> None:
     if back > turns:
-        raise RunError(f"there {'is' if turns == 1 else 'are'} only {_turns(turns)} to take back")
+        raise RunError(
+            f"there {'is' if turns == 1 else 'are'} only {plural(turns, 'turn')} to take back"
+        )
 
 
-def _taken_back(back: int) -> str:
-    return f"{_turns(back)} taken back"
-
-
-def _turns(number: int) -> str:
-    return f"{number} turn" if number == 1 else f"{number} turns"
+def _rewound_text(back: int) -> str:
+    return f"{plural(back, 'turn')} taken back"
 
 
 def _number(text: str | None, default: int) -> int:

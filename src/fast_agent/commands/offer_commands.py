@@ -11,12 +11,11 @@ from fast_agent.commands.command import (
     Word,
     fenced,
     listed,
-    many,
     short,
 )
 from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean, plural
 from fast_agent.tools.permission import AskedTool
 from fast_agent.tools.toolbox import size_of_tools
 
@@ -35,7 +34,7 @@ async def _tools(arguments: Arguments, controller: ConversationController) -> Co
     for tool in table.values():
         facts = [
             tool.server_name or tool.source,
-            f"about {many(size_of_tools([tool.spec]), 'token')}",
+            f"about {plural(size_of_tools([tool.spec]), 'token')}",
         ]
         if isinstance(tool, AskedTool):
             facts.append("you may be asked first")
@@ -127,9 +126,9 @@ async def _asked(
     if earlier:
         agent.load_history((*agent.history, *earlier))
         await agent.barrier()
-    many = f"{len(messages)} message" if len(messages) == 1 else f"{len(messages)} messages"
+    count = plural(len(messages), "message")
     ask = None if last is None else Ask(agent=agent.name, text=last.text, content=last.content)
-    return CommandResult(text=f"prompt `{short(name)}`: {many}", ask=ask)
+    return CommandResult(text=f"prompt `{short(name)}`: {count}", ask=ask)
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -171,12 +170,12 @@ async def _resources(arguments: Arguments, controller: ConversationController) -
     return _list(lines, f"the servers of `{controller.agent}` have no resources for it")
 
 
-class _Served(Protocol):
+class _ServerItem(Protocol):
     @property
     def server_name(self) -> str: ...
 
 
-S = TypeVar("S", bound=_Served)
+S = TypeVar("S", bound=_ServerItem)
 
 
 def _one_of(servers: Sequence[S], name: str, controller: ConversationController) -> S:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -18,7 +17,6 @@ from fast_agent.commands.command import (
     Option,
     Word,
     listed,
-    many,
     named_path,
     short,
 )
@@ -26,6 +24,7 @@ from fast_agent.errors import RunError, SessionError, os_reason
 from fast_agent.models.model import Usage
 from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
+from fast_agent.text.wording import local_minute, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.commands.command import Arguments
     from fast_agent.commands.controller import ConversationController
     from fast_agent.sessions.facts import SessionSummary
-    from fast_agent.sessions.session import Interrupted, Session
+    from fast_agent.sessions.session import InterruptedTurn, Session
     from fast_agent.sessions.state import SessionState
     from fast_agent.text.json_value import JsonObject
 
@@ -99,11 +98,11 @@ class SessionUsage:
             sum((one.total for one in every), Usage()),
             _sums(pair for one in every for pair in one.agents.items()),
             _sums(pair for one in every for pair in one.models.items()),
-            tuple(TurnUsage(label, _most(one), one.total) for label, one in sessions.items()),
+            tuple(TurnUsage(label, _main_agent(one), one.total) for label, one in sessions.items()),
         )
 
 
-def _most(usage: SessionUsage) -> str:
+def _main_agent(usage: SessionUsage) -> str:
     """Return the agent most turns of a session were asked of."""
     counts = Counter(turn.agent for turn in usage.turns)
     return counts.most_common(1)[0][0] if counts else ""
@@ -130,7 +129,9 @@ def usage_lines(usage: SessionUsage, *, turns: str = "turn", most: int = 50) -> 
     lines += _table("by model:", usage.models)
     uncounted = usage.total.requests - sum(one.requests for one in usage.agents.values())
     if uncounted > 0:
-        lines.append(f"  in addition {many(uncounted, 'request')} of agents that were not recorded")
+        lines.append(
+            f"  in addition {plural(uncounted, 'request')} of agents that were not recorded"
+        )
     return lines + _bars(usage, turns, most)
 
 
@@ -149,7 +150,7 @@ def counted(usage: Usage) -> str:
     cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
     return (
         f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out, "
-        f"{many(usage.requests, 'request')}, {many(usage.tool_calls, 'tool call')}"
+        f"{plural(usage.requests, 'request')}, {plural(usage.tool_calls, 'tool call')}"
         f"{_price(usage)}"
     )
 
@@ -191,7 +192,7 @@ def _price(usage: Usage) -> str:
     if not usage.priced:
         return ""
     rest = usage.requests - usage.priced
-    more = f" and {many(rest, 'request')} of unknown price" if rest else ""
+    more = f" and {plural(rest, 'request')} of unknown price" if rest else ""
     return f", ${usage.nanodollars / 1e9:,.4f}{more}"
 
 
@@ -205,10 +206,10 @@ async def _list(arguments: Arguments, controller: ConversationController) -> Com
 
 
 def _line(one: SessionSummary, here: str | None) -> str:
-    when = datetime.fromtimestamp(one.changed).astimezone().isoformat(" ", "minutes")[:16]
+    when = local_minute(one.changed)
     about = short(one.problem or one.title)
     mark = " (this one)" if one.id == here else ""
-    turns = f"{one.turns} turn" if one.turns == 1 else f"{one.turns} turns"
+    turns = plural(one.turns, "turn")
     return f"`{one.id}`{mark} {when}, {turns}" + (f": {about}" if about else "")
 
 
@@ -259,7 +260,7 @@ async def _agree(controller: ConversationController, session: Session) -> None:
 
 async def _continue(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments
-    session = _here(controller)
+    session = _require_session(controller)
     found = session.interrupted
     if found is None:
         return CommandResult(text="no turn of this session was interrupted", failed=True)
@@ -273,7 +274,7 @@ async def _continue(arguments: Arguments, controller: ConversationController) ->
     )
 
 
-def _answered(found: Interrupted) -> str:
+def _answered(found: InterruptedTurn) -> str:
     return f"{found.answered} answer{' is' if found.answered == 1 else 's are'}"
 
 
@@ -291,7 +292,7 @@ def interruption(session: Session | None) -> str | None:
 async def _fork(arguments: Arguments, controller: ConversationController) -> CommandResult:
     from anyio.to_thread import run_sync
 
-    here, at = _here(controller), arguments.word()
+    here, at = _require_session(controller), arguments.word()
     session = await run_sync(partial(controller.sessions.fork, here.id, at))
     return await _changed(
         controller, session, "session `{}` continues from here; " + f"`{here.id}` stays"
@@ -311,7 +312,7 @@ async def _changed(
 
 
 async def _rename(arguments: Arguments, controller: ConversationController) -> CommandResult:
-    _here(controller).rename(arguments.words[0])
+    _require_session(controller).rename(arguments.words[0])
     return CommandResult(text=f"the session is called {short(arguments.words[0])}")
 
 
@@ -332,7 +333,7 @@ async def _export(arguments: Arguments, controller: ConversationController) -> C
     from fast_agent.sessions.export import export_json, export_markdown
     from fast_agent.text.safe_file import write_atomic
 
-    here = _here(controller)
+    here = _require_session(controller)
     name = arguments.word() or f"{here.id}.md"
     path = named_path(name, controller)
     if not arguments.has("--force") and (path.is_symlink() or path.exists()):
@@ -348,7 +349,7 @@ async def _export(arguments: Arguments, controller: ConversationController) -> C
     return CommandResult(text=f"the session is written to `{path}`")
 
 
-def _here(controller: ConversationController) -> Session:
+def _require_session(controller: ConversationController) -> Session:
     if controller.session is None:
         hint = "`/session new` starts one" if controller.keeps_sessions else None
         raise RunError("this conversation is not saved as a session", hint=hint)

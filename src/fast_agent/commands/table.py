@@ -19,7 +19,7 @@ from fast_agent.commands.history_commands import HISTORY_COMMANDS
 from fast_agent.commands.offer_commands import OFFER_COMMANDS
 from fast_agent.commands.session_commands import SESSION
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -75,7 +75,7 @@ def command_help(wanted: str | None, commands: Mapping[str, Command]) -> Command
     return CommandResult(text=f"{text}\n\n{listed(lines)}" if lines else text)
 
 
-async def _leave(arguments: Arguments, controller: ConversationController) -> CommandResult:
+async def _exit(arguments: Arguments, controller: ConversationController) -> CommandResult:
     del arguments, controller
     return CommandResult(leave=True)
 
@@ -87,7 +87,7 @@ _HELP = Command(
     act=_help,
     words=(Word("COMMAND|TOPIC", "command"),),
 )
-_EXIT = Command(name="exit", busy="now", summary="leave", act=_leave)
+_EXIT = Command(name="exit", busy="now", summary="leave", act=_exit)
 
 COMMANDS: Mapping[str, Command] = MappingProxyType(
     {
@@ -171,7 +171,7 @@ async def run_command(
     try:
         sign, name, rest = _taken_apart(line)
         if sign in {"@", "#"}:
-            return _spoken_to(sign, name, rest, controller)
+            return _address_agent(sign, name, rest, controller)
         if sign != "/":
             raise RunError("a command starts with `/`", hint="`/help` lists them")
         if name not in commands:
@@ -204,7 +204,7 @@ def _with_action(command: Command, rest: str) -> tuple[Command, str]:
     raise RunError(f"`/{command.name}` does not know `{word}`", hint=hint)
 
 
-def _spoken_to(
+def _address_agent(
     sign: str, name: str, rest: str, controller: ConversationController
 ) -> CommandResult:
     cards = controller.app.load_set.cards

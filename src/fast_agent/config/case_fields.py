@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fast_agent.schema.kinds import AnyMapping, Entry, Flag, ListOf, Number, Record, Text, Whole
+from fast_agent.schema.kinds import AnyMapping, Entry, Flag, Integer, ListOf, Number, Record, Text
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Case:
 
 
 _TEXTS: Final = ListOf(Text(), single=True)
-_COUNT: Final = Whole(minimum=0)
+_COUNT: Final = Integer(minimum=0)
 _USAGE: Final = Record(
     (
         Entry("max_requests", _COUNT, "model requests", effects=()),
@@ -178,7 +178,7 @@ _CASE: Final = Record(
         Entry("expect", _EXPECT, "what is expected", effects=()),
         Entry(
             "repeats",
-            Whole(minimum=1, maximum=MAX_REPEATS),
+            Integer(minimum=1, maximum=MAX_REPEATS),
             "how often a live case is run",
             effects=(),
         ),

@@ -35,6 +35,7 @@ from fast_agent.schema.kinds import (
     AnyOf,
     Entry,
     Flag,
+    Integer,
     ListOf,
     MapOf,
     Number,
@@ -43,7 +44,6 @@ from fast_agent.schema.kinds import (
     Record,
     SecretText,
     Text,
-    Whole,
     kind_schema,
 )
 from fast_agent.text.frozen import frozen
@@ -188,7 +188,7 @@ OAUTH: Final = Record(
         Entry("scopes", ListOf(Text()), "the scopes to ask for", effects=()),
         Entry(
             "callback_port",
-            Whole(minimum=1, maximum=65535),
+            Integer(minimum=1, maximum=65535),
             "loopback port that the browser is redirected to",
             effects=(),
         ),

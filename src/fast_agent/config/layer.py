@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from fast_agent.config.home import from_home
-from fast_agent.diagnostics.diagnostic import Diagnostic, Related
+from fast_agent.diagnostics.diagnostic import Diagnostic, RelatedPlace
 from fast_agent.diagnostics.rules import (
     INVALID_CONFIG_YAML,
     UNKNOWN_CONFIG_KEY,
@@ -20,7 +20,7 @@ from fast_agent.diagnostics.rules import (
     WRONG_CONFIG_TYPE,
     WRONG_CONFIG_VALUE,
 )
-from fast_agent.schema.explanation import Expanded, Invalid, ReadingRules, Variable, named
+from fast_agent.schema.explanation import ExpandedText, Invalid, ReadingRules, Variable, named
 from fast_agent.schema.kinds import SecretText
 from fast_agent.schema.reader import ABSENT, reader, takes_text
 from fast_agent.text.environment import (
@@ -95,7 +95,7 @@ class LayerReader:
     def given(self, kind: Kind, value: JsonValue, path: Keys) -> Any:
         """Return a value with its variables replaced."""
         environ = self._environ
-        if environ is None or not isinstance(value, str) or isinstance(value, Expanded):
+        if environ is None or not isinstance(value, str) or isinstance(value, ExpandedText):
             return value
         if not has_variable(value):
             return value
@@ -366,4 +366,6 @@ def _yaml_problem(problem: YamlProblem, source: Source, *, secret: bool) -> Diag
     diagnostic = place.problem(INVALID_CONFIG_YAML, problem.message, problem.hint)
     if problem.first is None:
         return diagnostic
-    return replace(diagnostic, related=(Related("first given here", source.path, problem.first),))
+    return replace(
+        diagnostic, related=(RelatedPlace("first given here", source.path, problem.first),)
+    )

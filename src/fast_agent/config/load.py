@@ -38,7 +38,7 @@ from fast_agent.schema.kinds import AnyOf, ListOf, MapOf, Record, SecretText, Te
 from fast_agent.schema.reader import branch_of, built, entry_of
 from fast_agent.text.frozen import frozen
 from fast_agent.text.json_value import as_list, as_object
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 @frozen
-class Found:
+class FoundFiles:
     """The files a configuration is read from.
 
     Args:
@@ -66,7 +66,7 @@ class Found:
     warnings: tuple[Diagnostic, ...]
 
 
-def find_files(cwd: Path, home: Path, config_path: Path | None = None) -> Found:
+def find_files(cwd: Path, home: Path, config_path: Path | None = None) -> FoundFiles:
     """Find the configuration and the secrets.
 
     Args:
@@ -87,7 +87,7 @@ def find_files(cwd: Path, home: Path, config_path: Path | None = None) -> Found:
         secrets = _nearest(SECRETS_NAMES, _upwards(cwd), home, warnings)
     if secrets is not None and (found := _open_to_others(secrets)) is not None:
         warnings.append(found)
-    return Found(config, secrets, tuple(warnings))
+    return FoundFiles(config, secrets, tuple(warnings))
 
 
 def shown_path(path: Path, cwd: Path) -> str:
@@ -108,7 +108,7 @@ def _nearest(
         if found is None:
             continue
         if not _safe(found, home):
-            warnings.append(_passed_over(found))
+            warnings.append(_skipped_diagnostic(found))
             continue
         for other in names[names.index(found.name) + 1 :]:
             if _is_file(folder / other):
@@ -155,7 +155,7 @@ def _open_to_others(secrets: Path) -> Diagnostic | None:
     return Place(str(secrets)).problem(OPEN_SECRETS, message, f"`chmod 600 {quote(str(secrets))}`")
 
 
-def _passed_over(path: Path) -> Diagnostic:
+def _skipped_diagnostic(path: Path) -> Diagnostic:
     return Place(str(path)).problem(
         UNSAFE_CONFIG,
         "the file was skipped: it is another user's, in a directory everyone may write to",
@@ -319,7 +319,12 @@ def _of_project(layer: FileLayer, keys: Keys) -> Diagnostic:
 
 
 def _files(
-    found: Found, home: Path | None, shown_from: Path, problems: list[Diagnostic], *, named: bool
+    found: FoundFiles,
+    home: Path | None,
+    shown_from: Path,
+    problems: list[Diagnostic],
+    *,
+    named: bool,
 ) -> list[FileLayer]:
     """Read the files that were found, the weakest first, and return which are found ones."""
     layers: list[FileLayer] = []

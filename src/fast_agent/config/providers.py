@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from fast_agent.cards.records import COUNT, REQUEST_PARAMS
-from fast_agent.schema.kinds import Entry, Number, OneOf, Text, Whole
+from fast_agent.schema.kinds import Entry, Integer, Number, OneOf, Text
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ QUERY_KEYS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "local": _keys(
         Entry("path", Text(), "the GGUF file", effects=("run",)),
         Entry("threads", COUNT, "threads to compute with", effects=()),
-        Entry("context", Whole(minimum=64), "the context window in tokens", effects=()),
+        Entry("context", Integer(minimum=64), "the context window in tokens", effects=()),
         *_parameters(_REQUEST),
     ),
     "passthrough": {},
@@ -257,7 +257,7 @@ QUERY_KEYS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "playback": _keys(Entry("file", Text(), "the history", effects=("read",))),
     "scripted": _keys(
         Entry("file", Text(), "the script", effects=("read",)),
-        Entry("seed", Whole(), "seed of what is random in the script", effects=()),
+        Entry("seed", Integer(), "seed of what is random in the script", effects=()),
     ),
 }
 """The keys each provider and offline model takes."""

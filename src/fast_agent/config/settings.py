@@ -12,7 +12,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
-from fast_agent.schema.kinds import Entry, Flag, ListOf, MapOf, OneOf, PathText, Record, Text, Whole
+from fast_agent.schema.kinds import (
+    Entry,
+    Flag,
+    Integer,
+    ListOf,
+    MapOf,
+    OneOf,
+    PathText,
+    Record,
+    Text,
+)
 from fast_agent.text.frozen import frozen
 
 if TYPE_CHECKING:
@@ -120,7 +130,7 @@ NO_TUI: Final = TuiSettings()
 TUI: Final = Record(
     entries=(
         Entry("theme", OneOf(get_args(ThemeName)), "the colours", effects=()),
-        Entry("width", Whole(minimum=20), "maximum columns of text", effects=()),
+        Entry("width", Integer(minimum=20), "maximum columns of text", effects=()),
         Entry("wrap", OneOf(get_args(Wrap)), "who wraps prose", effects=()),
         Entry("markdown", Flag(), "whether answers are drawn as Markdown", effects=()),
         Entry(
@@ -157,7 +167,7 @@ TUI: Final = Record(
         ),
         Entry(
             "notify_seconds",
-            Whole(minimum=0),
+            Integer(minimum=0),
             "minimum length of a turn for a notification, in seconds",
             effects=(),
         ),

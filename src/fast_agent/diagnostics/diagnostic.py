@@ -23,7 +23,7 @@ class Fix:
 
 
 @frozen
-class Related:
+class RelatedPlace:
     """Another place that belongs to a problem, such as the first of two duplicates."""
 
     message: str
@@ -54,7 +54,7 @@ class Diagnostic:
     severity: Severity = "error"
     hint: str | None = None
     fix: Fix | None = None
-    related: tuple[Related, ...] = ()
+    related: tuple[RelatedPlace, ...] = ()
     source_line: str | None = None
 
     def __str__(self) -> str:

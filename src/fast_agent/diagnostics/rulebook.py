@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fast_agent.diagnostics import rules as table
 from fast_agent.diagnostics.rules import Rule
 from fast_agent.errors import ConfigError
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -21,7 +21,7 @@ from fast_agent.engine.run_steps import DurableSteps
 from fast_agent.engine.run_store import IN_MEMORY, RunStore, StoreError, new_run
 from fast_agent.errors import SessionError
 from fast_agent.messages.json_message import message_from_wire, message_to_wire
-from fast_agent.sessions.session import Interrupted
+from fast_agent.sessions.session import InterruptedTurn
 from fast_agent.steps.parts import Parts
 from fast_agent.steps.steps import Key, NullSteps, Places, entered, here, turn_id
 
@@ -77,7 +77,7 @@ class ConversationSteps(NullSteps):
         self._parts: dict[str, JsonValue] = {}
 
     @property
-    def interrupted(self) -> Interrupted | None:
+    def interrupted(self) -> InterruptedTurn | None:
         """The turn that was under way when the process of the session was killed, or None.
 
         Raises:
@@ -94,7 +94,7 @@ class ConversationSteps(NullSteps):
         with places.turn(row.agent, message, None):
             of_turn = turn_id(row.id, places.here().path)
         counted = sum(step.key.kind in {"model", "tool"} for step in kept)
-        return Interrupted(of_turn, row.agent, message, counted)
+        return InterruptedTurn(of_turn, row.agent, message, counted)
 
     @property
     def _is_there(self) -> bool:

@@ -17,7 +17,7 @@ from fast_agent.errors import RunError, os_reason
 from fast_agent.recording.cassette import Cassette, Entry, Failure
 from fast_agent.steps.steps import TURN_SEPARATOR, Key
 from fast_agent.text.safe_file import FileLock
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence

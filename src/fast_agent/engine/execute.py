@@ -29,12 +29,11 @@ from fast_agent.agents.tool_calls import ChildCallBatch, TurnCallContext
 from fast_agent.engine.part_store import missing_part
 from fast_agent.errors import RunError
 from fast_agent.messages.json_message import message_from_wire
-from fast_agent.messages.message import ToolCall
+from fast_agent.messages.message import ToolCall, ToolResult
 from fast_agent.models.model import Usage
 from fast_agent.models.step_model import request_from_json, response_to_json, usage_from_json
 from fast_agent.steps.parts import Parts, StepRedactor, spread
 from fast_agent.steps.steps import NullSteps, Place, Places, entered, turn_id
-from fast_agent.tools.result import error_result
 from fast_agent.tools.tool import no_progress
 
 if TYPE_CHECKING:
@@ -246,7 +245,7 @@ class StepExecutor:
         tool = table.get(call.name)
         used = Meter(step.agent)
         if tool is None:
-            result = error_result(call.id, f"tool `{call.name}` no longer exists")
+            result = ToolResult.error(call.id, f"tool `{call.name}` no longer exists")
             return call_to_json(result, used.usage)
         events.notify(ToolStarted, call, tool.source, tool.server_name)
         conversation = self._runtime.new_conversation()

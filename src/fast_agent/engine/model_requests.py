@@ -16,7 +16,7 @@ from fast_agent.errors import ModelError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from fast_agent.engine.run_rows import Spent
+    from fast_agent.engine.run_rows import BatchSpending
     from fast_agent.steps.steps import Work
     from fast_agent.text.json_value import JsonValue
 
@@ -136,7 +136,7 @@ class ModelRequests:
         max_cost: float | None = None,
         max_tokens: int | None = None,
         notify: Callable[[str], None],
-        spent: Spent = NOTHING_SPENT,
+        spent: BatchSpending = NOTHING_SPENT,
         is_free: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._most = most
@@ -188,8 +188,8 @@ class ModelRequests:
 
     def record(self, model: str, used: Mapping[str, JsonValue]) -> None:
         """Count what an answer used; see `Requests.record`."""
-        cost = _whole(used, "nanodollars")
-        tokens = _whole(used, "input_tokens") + _whole(used, "output_tokens")
+        cost = _count_of(used, "nanodollars")
+        tokens = _count_of(used, "input_tokens") + _count_of(used, "output_tokens")
         self.requests += 1
         self.nanodollars += cost
         self.tokens += tokens
@@ -300,6 +300,6 @@ def _clock(moment: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(moment))
 
 
-def _whole(used: Mapping[str, JsonValue], name: str) -> int:
+def _count_of(used: Mapping[str, JsonValue], name: str) -> int:
     value = used.get(name)
     return value if isinstance(value, int) else 0

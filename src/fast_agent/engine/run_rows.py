@@ -81,7 +81,7 @@ class StepRow:
     tries: int
 
 
-class Spent(NamedTuple):
+class BatchSpending(NamedTuple):
     """What the answers of a batch used, in billionths of a dollar and in tokens.
 
     Args:
@@ -99,7 +99,7 @@ class Spent(NamedTuple):
     unpriced: int = 0
 
 
-NOTHING_SPENT: Final = Spent()
+NOTHING_SPENT: Final = BatchSpending()
 
 
 class NewRun(NamedTuple):

@@ -21,9 +21,9 @@ from fast_agent.engine.run_rows import (
     CANCELLED,
     DONE,
     FAILED,
+    BatchSpending,
     NewRun,
     RunRow,
-    Spent,
     StepRow,
 )
 from fast_agent.errors import RunError, os_reason
@@ -193,7 +193,7 @@ class RunStore:
 
     def _failed(self, error: sqlite3.DatabaseError) -> StoreError:
         """Return an error in words; it stays where it took with it what was written before."""
-        said = self._in_words(error)
+        said = self._store_error(error)
         if self._is_in_round:
             self.failure = said
             with suppress(sqlite3.DatabaseError):
@@ -266,7 +266,7 @@ class RunStore:
             "INSERT INTO run(id, batch, item, key, agent, input, state, fence, attempt, began)"
             " VALUES(?,?,?,?,?,?,?,?,?,?)",
             (run.id, self.batch, run.item, run.key, run.agent, run.input, run.state, run.fence,
-             run.attempt, self._now()),
+             run.attempt, self._next_time()),
         )  # fmt: skip
 
     def delete_run(self, run_id: str) -> None:
@@ -304,7 +304,7 @@ class RunStore:
             " attempt=attempt+1, began=coalesce(began, ?), edition=coalesce(edition, ?)"
             " WHERE id=(SELECT id FROM run WHERE batch=? AND state='queued' AND item>=0"
             f"{only} ORDER BY item LIMIT 1) RETURNING {_RUN_COLUMNS}",
-            (owner, self._now(), edition, self.batch, *values),
+            (owner, self._next_time(), edition, self.batch, *values),
         ).fetchone()
         return None if row is None else RunRow(*row)
 
@@ -323,7 +323,7 @@ class RunStore:
         Raises:
             RunError: It cannot be written.
         """
-        ended = None if state in {"queued", "running", "waiting"} else self._now()
+        ended = None if state in {"queued", "running", "waiting"} else self._next_time()
         self._write(
             "UPDATE run SET state=?, output=?, error=?, used=?, cost=?, ended=?, owner=NULL"
             " WHERE id=? AND fence=?",
@@ -376,7 +376,7 @@ class RunStore:
             done = self._connection.execute(
                 "UPDATE run SET state='cancelled', fence=fence+1, owner=NULL, ended=?"
                 f" WHERE id=? AND {stopped}",
-                (self._now(), run_id),
+                (self._next_time(), run_id),
             ).rowcount
             if not done:
                 done = self._connection.execute(
@@ -484,7 +484,7 @@ class RunStore:
         Raises:
             RunError: Another process took the run, or it cannot be written.
         """
-        now = self._now()
+        now = self._next_time()
         written = self._write(
             _WRITE_STEP,
             (run.id, *key, asked, state, gave, used, run.fence, now, now, run.id, run.fence),
@@ -492,7 +492,7 @@ class RunStore:
         if not written:
             raise StoreError(f"another process took over run `{run.id}`")
 
-    def _now(self) -> float:
+    def _next_time(self) -> float:
         """Return the time in seconds since 1970, later than anything written before.
 
         Steps are in the order of their times, also where the clock goes back between two lives.
@@ -545,15 +545,15 @@ class RunStore:
                 " FROM step WHERE kind='model'"
             ).fetchone()
 
-    def spent(self) -> Spent:
+    def spent(self) -> BatchSpending:
         """Sum up what all answered model requests used."""
         return self._spent("step WHERE kind='model' AND used IS NOT NULL")
 
-    def spent_by_runs(self) -> Spent:
+    def spent_by_runs(self) -> BatchSpending:
         """Sum up what all ended runs used, where their steps are kept by another engine."""
         return self._spent("run WHERE used IS NOT NULL")
 
-    def _spent(self, rows: str) -> Spent:
+    def _spent(self, rows: str) -> BatchSpending:
         with self._errors():
             found = self._connection.execute(
                 "SELECT coalesce(sum(cost), 0), coalesce(sum(tokens), 0),"
@@ -564,7 +564,7 @@ class RunStore:
                 " coalesce(json_extract(used,'$.requests'), 0)"
                 f" - coalesce(json_extract(used,'$.priced'), 0) AS unpriced FROM {rows})"
             ).fetchone()
-        return Spent(*map(int, found))
+        return BatchSpending(*map(int, found))
 
     @contextmanager
     def _transaction(self) -> Generator[sqlite3.Connection]:
@@ -584,9 +584,9 @@ class RunStore:
         try:
             yield
         except (sqlite3.DatabaseError, OSError) as error:
-            raise self._in_words(error) from error
+            raise self._store_error(error) from error
 
-    def _in_words(self, error: sqlite3.DatabaseError | OSError) -> StoreError:
+    def _store_error(self, error: sqlite3.DatabaseError | OSError) -> StoreError:
         if isinstance(error, OSError):
             reason = os_reason(error)
         elif error.sqlite_errorcode == sqlite3.SQLITE_FULL:

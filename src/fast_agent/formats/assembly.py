@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from fast_agent.formats.draft import Draft
 from fast_agent.text.environment import VariableNames
 from fast_agent.text.environment import escape as escape_variables
 from fast_agent.text.frozen import frozen
+from fast_agent.text.safe_file import folded_name
 from fast_agent.text.source import Source
 from fast_agent.text.yaml_writer import write_yaml
 
@@ -151,8 +151,8 @@ class _Names:
     """Names and file names that are taken."""
 
     def __init__(self, taken: Iterable[str]) -> None:
-        self._names = {_folded(name) for name in taken}
-        self._files = {_folded(f"{name}.md") for name in taken}
+        self._names = {folded_name(name) for name in taken}
+        self._files = {folded_name(f"{name}.md") for name in taken}
         self.file_of: dict[int, str] = {}
 
     def give(self, draft: Draft) -> None:
@@ -163,12 +163,12 @@ class _Names:
         name, file_name, number = plain, "", 1
         while True:
             file_name = file_name_of(name)
-            if _folded(name) not in self._names and _folded(file_name) not in self._files:
+            if folded_name(name) not in self._names and folded_name(file_name) not in self._files:
                 break
             number += 1
             name = f"{plain}-{number}"
-        self._names.add(_folded(name))
-        self._files.add(_folded(file_name))
+        self._names.add(folded_name(name))
+        self._files.add(folded_name(file_name))
         self.file_of[id(draft)] = file_name
         draft.name, draft.former = name, was
         if name != was:
@@ -181,10 +181,6 @@ class _Names:
 def file_name_of(name: str) -> str:
     """Return the name of the file that a card of this name is written to."""
     return f"{_BAD_FILE.sub('-', name)}.md"
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def _choose_first(drafts: Sequence[Draft], *, has_default: bool) -> None:
@@ -461,7 +457,9 @@ def card_text(draft: Draft) -> str:
         kept = draft.is_card or name in _LITERAL
         values[name] = value if kept else _escaped(value)
     values["name"] = draft.name if draft.is_card else _escaped(draft.name)
-    instruction = draft.instruction.strip("\n") if draft.is_card else _plain(draft.instruction)
+    instruction = (
+        draft.instruction.strip("\n") if draft.is_card else _without_placeholders(draft.instruction)
+    )
     if draft.appended:
         parts = [instruction, *draft.appended]
         instruction = "\n\n".join(part for part in parts if part.strip())
@@ -481,7 +479,7 @@ def card_text(draft: Draft) -> str:
     return f"---\n{draft.comment}{write_yaml(values)}---\n{instruction}\n"
 
 
-def _plain(text: str) -> str:
+def _without_placeholders(text: str) -> str:
     r"""Escape a string so that nothing in it is a placeholder: `{{` as `\{{`."""
     lines = text.replace("\r\n", "\n").split("\n")
     while lines and not lines[0].strip():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from fast_agent.config.providers import EFFORTS, PROVIDERS
 from fast_agent.diagnostics import rules
 from fast_agent.errors import ModelError
-from fast_agent.formats.tools import Unnamed, ability_of
+from fast_agent.formats.tools import UnsupportedTool, ability_of
 from fast_agent.models.spec import parse_model_spec
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ class Draft:
     abilities: set[Ability] = field(default_factory=set["Ability"])
     servers: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     own_servers: set[str] = field(default_factory=set[str])
-    unknown_tools: list[tuple[str, Keys, Unnamed]] = field(
-        default_factory=list[tuple[str, "Keys", Unnamed]]
+    unknown_tools: list[tuple[str, Keys, UnsupportedTool]] = field(
+        default_factory=list[tuple[str, "Keys", UnsupportedTool]]
     )
     agents: list[tuple[str, Keys]] = field(default_factory=list[tuple[str, "Keys"]])
     skills: list[tuple[str, Keys]] = field(default_factory=list[tuple[str, "Keys"]])
@@ -152,10 +152,10 @@ class Draft:
         """
         for name in names:
             tool = ability_of(name, family)
-            if isinstance(tool, Unnamed) and tool.is_unknown:
+            if isinstance(tool, UnsupportedTool) and tool.is_unknown:
                 self.unknown_tools.append((name, keys, tool))
                 continue
-            if isinstance(tool, Unnamed):
+            if isinstance(tool, UnsupportedTool):
                 self.file.note(rules.LOST_FIELD, tool.message, keys, tool.hint)
                 continue
             self.abilities |= tool.abilities
@@ -169,7 +169,7 @@ class Draft:
         """Take tools away again."""
         for name in names:
             tool = ability_of(name, family)
-            if isinstance(tool, Unnamed):
+            if isinstance(tool, UnsupportedTool):
                 continue  # what the agent does not have need not be taken away
             if tool.server is not None:
                 self.file.note(

@@ -27,7 +27,7 @@ class Tool(NamedTuple):
     note: str | None = None
 
 
-class Unnamed(NamedTuple):
+class UnsupportedTool(NamedTuple):
     """A tool that a card has nothing for."""
 
     message: str
@@ -223,7 +223,7 @@ _MCP = re.compile(r"mcp__([^_](?:(?!__).)*)(?:__(.+))?", re.DOTALL)
 _GEMINI_MCP = re.compile(r"mcp_([^_]+)_(.+)")
 
 
-def ability_of(name: str, family: str) -> Tool | Unnamed:
+def ability_of(name: str, family: str) -> Tool | UnsupportedTool:
     """Find the equivalent of a tool on a card.
 
     Args:
@@ -249,24 +249,28 @@ def ability_of(name: str, family: str) -> Tool | Unnamed:
             return Tool(_ABILITIES[one])
         if one in _LOST:
             what, hint = _LOST[one]
-            return Unnamed(f"the tool `{name}` {what}, and a card has nothing like it", hint)
+            return UnsupportedTool(
+                f"the tool `{name}` {what}, and a card has nothing like it", hint
+            )
     if family == "opencode" and "_" in name.strip("_"):
         head, _, pattern = name.rpartition("_") if name.endswith("_*") else name.partition("_")
         return Tool(server=head, pattern=pattern)
-    return Unnamed(
+    return UnsupportedTool(
         f"no tool `{name}` is known",
         "if an MCP server has it, add the server and write `tools: {SERVER: [NAME]}`",
         is_unknown=True,
     )
 
 
-def _with_argument(name: str, tool: str, argument: str, family: str) -> Tool | Unnamed:
+def _with_argument(name: str, tool: str, argument: str, family: str) -> Tool | UnsupportedTool:
     if tool.lower() in _CALLS:
         return Tool(agents=tuple(part.strip() for part in argument.split(",") if part.strip()))
     if tool.lower() == "skill":
-        return Unnamed(f"`{name}` allows a skill", "name its directory under `skills` in the card")
+        return UnsupportedTool(
+            f"`{name}` allows a skill", "name its directory under `skills` in the card"
+        )
     whole = ability_of(tool, family)
-    if isinstance(whole, Unnamed) or argument.strip() in {"", "*"}:
+    if isinstance(whole, UnsupportedTool) or argument.strip() in {"", "*"}:
         return whole
     note = f"`{name}` allows some calls; a card allows all calls of `{tool}` or none"
     return whole._replace(note=note)

@@ -155,7 +155,7 @@ class Connection:
             if session is not None and not session.ended:
                 return session
             if session is not None:
-                await self._bury(session)
+                await self._watch_for_loss(session)
             if self._failure is not None and self._clock() - self._failed_at < RETRY_SECONDS:
                 raise ToolError(self._failure.message, hint=self._failure.hint)
             seconds = self.spec.connect_timeout_seconds
@@ -186,11 +186,11 @@ class Connection:
             await session.done.wait()
             return True
 
-    async def _bury(self, session: LiveSession) -> None:
+    async def _watch_for_loss(self, session: LiveSession) -> None:
         await session.done.wait()
         self._session = None
         self._losses.append(self._clock())
-        _log.warning("server `%s` was lost: %s", self.name, session.ending_story())
+        _log.warning("server `%s` was lost: %s", self.name, session.describe_end())
 
     async def _start(self, meanwhile: Callable[[], None] | None) -> LiveSession:
         self._refuse_if_unstable()
@@ -292,7 +292,7 @@ class Connection:
         async def attempt() -> T:
             return await self._attempt(method, send, limits, agent_name, human)
 
-        return await _again(attempt, repeatable=repeatable)
+        return await _with_retry(attempt, repeatable=repeatable)
 
     async def list_page(self, method: str, send: Callable[[Client], Awaitable[T]]) -> T:
         """Ask for a page of a list; it may take `list_timeout_seconds`, and a wait is shown.
@@ -313,7 +313,7 @@ class Connection:
             return await self._attempt(method, lambda client, _: send(client), limits)
 
         async def ask() -> T:
-            return await _again(attempt, repeatable=True)
+            return await _with_retry(attempt, repeatable=True)
 
         await self.open()  # its wait is shown as that for the connection
         return await self._shown(f"`{method}`", seconds, ask)
@@ -394,7 +394,7 @@ class Connection:
             with anyio.move_on_after(_SETTLE_SECONDS):
                 await session.done.wait()
             return ConnectionLostError(
-                f"server `{self.name}` was lost during `{method}`: {session.ending_story()}",
+                f"server `{self.name}` was lost during `{method}`: {session.describe_end()}",
                 unsent=forgotten,
             )
         wanted = session.refused_authorization
@@ -449,7 +449,7 @@ class _Limits:
     total_seconds: float
 
 
-async def _again(attempt: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
+async def _with_retry(attempt: Callable[[], Awaitable[T]], *, repeatable: bool) -> T:
     """Make a request, and once more where the connection was lost and that does no harm."""
     try:
         return await attempt()

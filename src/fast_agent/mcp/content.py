@@ -108,11 +108,6 @@ def tool_result(call_id: str, result: CallToolResult, limit: int) -> ToolResult:
     )
 
 
-def error_result(call_id: str, message: str) -> ToolResult:
-    """Make the result of a call that failed."""
-    return ToolResult(id=call_id, content=(TextContent(message),), is_error=True)
-
-
 def bounded(blocks: Iterable[Content], limit: int) -> tuple[Content, ...]:
     """Keep the blocks within `limit` characters of text, saying in its place what was left out."""
     text_left, binary_left = limit, limit * BINARY_FACTOR
@@ -165,13 +160,13 @@ _CUT = "…"
 def one_line(text: str, limit: int = REPORT_LIMIT) -> str:
     """Make a single line for a message: white space folded, controls dropped, bounded."""
     # Bounded first, so that a huge text costs little; folding only makes it shorter.
-    shown = " ".join(_plain(text[: 4 * limit]).split())
+    shown = " ".join(_printable(text[: 4 * limit]).split())
     return shown if len(shown) <= limit and len(text) <= 4 * limit else shown[: limit - 1] + _CUT
 
 
 def block(text: str, limit: int) -> str:
     """Bound a longer text and drop its controls, line breaks and tabs kept."""
-    shown = _plain(text[:limit])
+    shown = _printable(text[:limit])
     return shown if len(text) <= limit else shown + _CUT
 
 
@@ -186,7 +181,7 @@ def opens_safely(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(host) and not hidden
 
 
-def _plain(text: str) -> str:
+def _printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(

@@ -55,7 +55,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         else:
             address = judged(host, [str(one[4][0]) for one in found])
             if proxy is None:
-                _aim(request, address)
+                _send_to_address(request, address)
         if proxy not in self._inner:
             self._inner[proxy] = httpx2.AsyncHTTPTransport(verify=certificates(), proxy=proxy)
         return await self._inner[proxy].handle_async_request(request)
@@ -93,7 +93,7 @@ def judged(host: str, addresses: Iterable[str]) -> str:
     return addresses[0]
 
 
-def _aim(request: httpx2.Request, address: str) -> None:
+def _send_to_address(request: httpx2.Request, address: str) -> None:
     """Send a request to an address, while TLS and the server still see the name."""
     host = request.url.host
     if host == address:

@@ -268,10 +268,10 @@ class Listing(Generic[T]):
 
     async def _in_time(self) -> tuple[tuple[T, ...], float]:
         with anyio.move_on_after(self._seconds):
-            return await self._all()
+            return await self._fetch_all()
         raise ToolError(f"{self._what}: its pages did not end within {self._seconds:g} s")
 
-    async def _all(self) -> tuple[tuple[T, ...], float]:
+    async def _fetch_all(self) -> tuple[tuple[T, ...], float]:
         items: list[T] = []
         seen: set[str] = set()
         cursor: str | None = None

@@ -237,7 +237,7 @@ class LiveSession:
             except Exception as problem:  # the boundary of the session's task
                 if not started:
                     raise
-                self.why_ended = self._said(problem)
+                self.why_ended = self._problem_text(problem)
                 _log.warning(
                     "server `%s`: the connection ended: %s", self._spec.name, self.why_ended
                 )
@@ -435,7 +435,7 @@ class LiveSession:
                 message + self._last_words(),
                 hint=_by_hand(self._spec),
             )
-        reason, proxy = self._said(problem), through_proxy(self._url)
+        reason, proxy = self._problem_text(problem), through_proxy(self._url)
         return ToolError(
             f"server `{name}`: no MCP server answers at `{target}`{proxy}: {reason}",
             hint=self._http_hint(reason),
@@ -453,7 +453,7 @@ class LiveSession:
         remedy = "check the address, and that the server runs"
         return remedy if self._http_status is not None else web_hint(reason, self._url, remedy)
 
-    def _said(self, problem: Exception) -> str:
+    def _problem_text(self, problem: Exception) -> str:
         cause = _first(problem)
         if isinstance(cause, MCPError):
             text = one_line(cause.message)
@@ -468,7 +468,7 @@ class LiveSession:
             return "its answer violates the protocol"
         return one_line(str(cause)) or type(cause).__name__
 
-    def ending_story(self) -> str:
+    def describe_end(self) -> str:
         """Describe how it ended, for a user."""
         if self._process is not None:
             return f"{self._process.ending or 'it closed its output'}{self._last_words()}"

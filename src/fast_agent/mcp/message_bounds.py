@@ -131,7 +131,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
         self._is_events = is_events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pieces = self._events() if self._is_events else self._whole()
+        pieces = self._events() if self._is_events else self._bounded_body()
         try:
             async for piece in pieces:
                 yield piece
@@ -140,7 +140,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
             error = httpx2.SSEError if self._is_events else httpx2.StreamError
             raise error(f"the answer cannot be read: {problem}") from None
 
-    async def _whole(self) -> AsyncGenerator[bytes]:
+    async def _bounded_body(self) -> AsyncGenerator[bytes]:
         held = bytearray()
         async for piece in self._decompressed():
             held += piece

@@ -16,12 +16,13 @@ import anyio
 from fast_agent.errors import FastAgentError, ToolError
 from fast_agent.mcp.client_side import ClientSide
 from fast_agent.mcp.connection import Connection
-from fast_agent.mcp.content import NAME_LIMIT, error_result, one_line, tool_result
+from fast_agent.mcp.content import NAME_LIMIT, one_line, tool_result
 from fast_agent.mcp.offers import ServerPrompts, ServerResources
 from fast_agent.mcp.server import unique_name
+from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 from fast_agent.tools.tool import server_tool_name
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from fast_agent.mcp.live_session import LiveSession
     from fast_agent.mcp.open_calls import OpenCall
     from fast_agent.mcp.server import ServerSpec
-    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.messages.message import ToolCall
     from fast_agent.tools.tool import ToolContext, ToolSource
     from fast_agent.tools.toolbox import ServerFilter
 
@@ -541,7 +542,7 @@ class McpToolset:
             agent's filters do not allow.
         """
         if not self._allowed.allows_tool(self.server_name, name):
-            return error_result(
+            return ToolResult.error(
                 call.id,
                 f"the tool `{one_line(name, NAME_LIMIT)}` of server `{self.server_name}` "
                 f"is not open to agent `{context.agent_name}`",
@@ -571,7 +572,7 @@ class McpToolset:
             said = (
                 problem.message if problem.hint is None else f"{problem.message} ({problem.hint})"
             )
-            return error_result(call.id, said)
+            return ToolResult.error(call.id, said)
 
     def _warn_of_idle_patterns(self, listed: tuple[ListedTool, ...]) -> None:
         """Warn of each pattern of the card that matches no tool: often it is misspelt."""

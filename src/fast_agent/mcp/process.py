@@ -247,21 +247,21 @@ async def _end(process: anyio.abc.Process, heard: anyio.Event, seconds: float) -
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         if process.stdin is not None:
             await process.stdin.aclose()
-    await _until(lambda: process.returncode is not None, seconds)
+    await _poll_until(lambda: process.returncode is not None, seconds)
     if _signal_group(process.pid, signal.SIGTERM):
-        await _until(
+        await _poll_until(
             lambda: process.returncode is not None and not _group_lives(process.pid), _TERM_SECONDS
         )
         if _signal_group(process.pid, signal.SIGKILL):
-            await _until(lambda: process.returncode is not None, _TERM_SECONDS)
-    await _until(heard.is_set, _HEAR_SECONDS)
+            await _poll_until(lambda: process.returncode is not None, _TERM_SECONDS)
+    await _poll_until(heard.is_set, _HEAR_SECONDS)
     for pipe in (process.stdout, process.stderr):
         with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             if pipe is not None:
                 await pipe.aclose()
 
 
-async def _until(condition: Callable[[], bool], seconds: float) -> None:
+async def _poll_until(condition: Callable[[], bool], seconds: float) -> None:
     # Polled: waiting for the process also waits for pipes its children may hold open.
     with anyio.move_on_after(seconds):
         while not condition():  # noqa: ASYNC110 - a process group has no event

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from fast_agent.cards.card import Fetched
+from fast_agent.cards.card import FetchedText
 from fast_agent.errors import CardError, ConfigError, ResourceError
 from fast_agent.text.web_failure import system_reason, through_proxy, web_hint
 from fast_agent.trust.address import shown_address
@@ -120,7 +120,7 @@ MAX_CARD_BYTES = 1024 * 1024
 """Largest remote card."""
 
 
-def fetch_card(address: str, check: Callable[[str], None] | None = None) -> Fetched:
+def fetch_card(address: str, check: Callable[[str], None] | None = None) -> FetchedText:
     """Fetch the text of a card.
 
     Args:
@@ -138,7 +138,7 @@ def fetch_card(address: str, check: Callable[[str], None] | None = None) -> Fetc
         page = _run(partial(fetch, address))
     except ResourceError as error:
         raise CardError(error.message, hint=error.hint) from error
-    return Fetched(page.url, page.text)
+    return FetchedText(page.url, page.text)
 
 
 def _run(fetch: Callable[[], Awaitable[Page]]) -> Page:

@@ -308,7 +308,7 @@ class _Reader:
                 section, f"a resource cannot follow `{SYSTEM}`", f"write `{USER}` above"
             )
         elif self.part is not None:
-            self._wrong(section, "nothing can follow the part that ends a message")
+            self._add_problem(section, "nothing can follow the part that ends a message")
         elif isinstance(block, EmbeddedResource) and block.mime_type == MESSAGE_PART:
             self._take_message_part(section, block)
         else:
@@ -353,7 +353,7 @@ class _Reader:
         raw = section.text_of(self.source)
         body = raw.strip()
         if not body:
-            self._wrong(section, f"there is nothing under `{RESOURCE}`")
+            self._add_problem(section, f"there is nothing under `{RESOURCE}`")
             return None
         start = section.body + raw.index(body)
         if body.startswith("{"):
@@ -394,7 +394,7 @@ class _Reader:
         end = section.start + max(1, len(section.delimiter))
         self.problems.append(Problem(MISPLACED_SECTION, message, section.start, end, hint))
 
-    def _wrong(self, section: Section, message: str) -> None:
+    def _add_problem(self, section: Section, message: str) -> None:
         end = section.start + len(section.delimiter)
         problem = Problem(INVALID_RESOURCE_SECTION, message, section.start, end, _RESOURCE_HINT)
         self.problems.append(problem)

@@ -330,12 +330,12 @@ def merge_into(path: Path, messages: Iterable[Message], *, wait: float = WAIT) -
             hint="end that process, or use a separate file for the card",
         )
     try:
-        change_history(target, lambda before: _with(before, messages))
+        change_history(target, lambda before: _with_messages(before, messages))
     finally:
         lock.release()
 
 
-def _with(before: HistoryDocument, messages: Iterable[Message]) -> HistoryDocument:
+def _with_messages(before: HistoryDocument, messages: Iterable[Message]) -> HistoryDocument:
     ids = CallIds()
     ids.note(before.messages)
     return replace(before, messages=(*before.messages, *ids.own_block(messages)))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, overload
 from fast_agent.messages.message import (
     NOTHING,
     EmbeddedResource,
-    Empty,
+    EmptyMapping,
     Message,
     TextContent,
     ToolResult,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 RESULTS: Final = "session://results/"
 """Prefix of the addresses of whole results; the id of the call follows."""
 
-_NO_TOOLS: Final[Mapping[str, int]] = Empty()
+_NO_TOOLS: Final[Mapping[str, int]] = EmptyMapping()
 _TAIL_SHARE: Final = 4  # the start of a result is more informative than its end
 _BITS = 7
 _CHUNK = 1 << _BITS
@@ -347,11 +347,6 @@ def append_to_view(view: History, message: Message) -> History:
     return _join(view, last, _answering((), message))
 
 
-def error_result(call_id: str, text: str) -> ToolResult:
-    """Make the error result of a call from one line of text."""
-    return ToolResult(call_id, (TextContent(text),), is_error=True)
-
-
 def _append_assistant(view: History, message: Message) -> History:
     last = view[-1] if view else None
     if last is None:
@@ -379,7 +374,7 @@ def _answering(calls: tuple[ToolCall, ...], message: Message) -> Message:
     if same and not message.tool_calls:
         return message
     by_id = {result.id: result for result in results}
-    answers = tuple([by_id.get(call.id) or error_result(call.id, LOST) for call in calls])
+    answers = tuple([by_id.get(call.id) or ToolResult.error(call.id, LOST) for call in calls])
     return replace(message, tool_calls=(), tool_results=answers, native=None)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
+from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, RelatedPlace
 from fast_agent.diagnostics.rules import DUPLICATE_HISTORY_KEY, INVALID_HISTORY_JSON
 from fast_agent.errors import HistoryError
 from fast_agent.messages.message import NOTHING
@@ -98,13 +98,15 @@ def write_json(value: JsonValue, *, indent: int | None = None) -> str:
         ValueError: It holds something JSON cannot, such as a number that is not finite.
     """
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, default=_plain)
+        text = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, indent=indent, default=_json_value
+        )
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from error
     return re.sub(_SURROGATE, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
     if isinstance(value, Sequence):
@@ -292,10 +294,12 @@ class Problem:
     def diagnostic(self, source: Source) -> Diagnostic:
         """Convert it to a diagnostic at its place in `source`."""
         span = span_between(source, self.start, self.end)
-        related: tuple[Related, ...] = ()
+        related: tuple[RelatedPlace, ...] = ()
         if self.first is not None:
             related = (
-                Related("it is first given here", source.path, span_between(source, *self.first)),
+                RelatedPlace(
+                    "it is first given here", source.path, span_between(source, *self.first)
+                ),
             )
         line = source.line(span.start.line)
         return Diagnostic(

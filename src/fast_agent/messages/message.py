@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value", covariant=True)  # noqa: PLC0105  (mappings are read-only here)
 
 
-class Empty(Mapping[str, _Value]):
+class EmptyMapping(Mapping[str, _Value]):
     """A mapping with nothing in it that cannot be changed, and so may be a shared default."""
 
     __slots__ = ()
@@ -40,7 +40,7 @@ class Empty(Mapping[str, _Value]):
         return "{}"
 
 
-NOTHING: Mapping[str, JsonValue] = Empty()
+NOTHING: Mapping[str, JsonValue] = EmptyMapping()
 """The empty JSON object shared by all values that carry none."""
 
 
@@ -200,11 +200,16 @@ class ToolResult:
     def __str__(self) -> str:
         return self.text
 
+    @classmethod
+    def error(cls, call_id: str, text: str) -> ToolResult:
+        """Make the result of a call that failed."""
+        return cls(call_id, (TextContent(text),), is_error=True)
+
 
 NO_OBJECT: Final = "INVALID_JSON"
 """The one argument of a call whose arguments are not a JSON object: their text."""
 
-NO_CHANNELS: Mapping[str, tuple[Content, ...]] = Empty()
+NO_CHANNELS: Mapping[str, tuple[Content, ...]] = EmptyMapping()
 """The channels of a message that has none."""
 
 
@@ -245,6 +250,11 @@ class Message:
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def begins_turn(self) -> bool:
+        """Whether it started a turn: a user's message, not a template and not tool results."""
+        return self.role == "user" and not self.is_template and not self.tool_results
 
     def without_native(self) -> Message:
         """Return the message without the provider's native form, for another agent to keep."""

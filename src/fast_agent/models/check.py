@@ -181,7 +181,7 @@ def local_file(
         return named_file(spec, spec.options.path, directory)
     configured = settings.local.models.get(spec.name) if spec.name else settings.local.path
     if configured is not None:
-        return _there(configured, f"the weights of `{spec.text}`", "fix the section `local`")
+        return _check_file(configured, f"the weights of `{spec.text}`", "fix the section `local`")
     try:
         return find_weights(spec.name or DEFAULT, environ)
     except ModelError as error:
@@ -220,7 +220,7 @@ def named_file(spec: ModelSpec, name: str, directory: Path | None) -> Path:
             "keep a copy of the card on this machine",
         )
     path = directory / name
-    return _there(path, f"the file of `{spec.given}`", "check the path; it starts at the card")
+    return _check_file(path, f"the file of `{spec.given}`", "check the path; it starts at the card")
 
 
 def check_model_files(spec: ModelSpec, directory: Path | None, grant: CardGrant | None) -> None:
@@ -257,7 +257,7 @@ _INSTALLED: set[str] = set()
 """Modules that were found: looking for one takes 0.1 ms. Others may be installed meanwhile."""
 
 
-def _there(path: Path, what: str, hint: str) -> Path:
+def _check_file(path: Path, what: str, hint: str) -> Path:
     try:
         found = path.is_file()
     except OSError:

@@ -83,13 +83,13 @@ class ModelFactory:
             )
         first = specs[0]
         if len(specs) == 1:
-            return self._one(first, agent, api_key, directory, new_call_id)
+            return self._create_one(first, agent, api_key, directory, new_call_id)
         from fast_agent.models.fallback import FallbackModel
 
         # The card's key is for the provider it was written for, which is that of the first model.
         return FallbackModel(
             tuple(
-                self._one(
+                self._create_one(
                     spec,
                     agent,
                     api_key if spec.is_reached_as(first) else None,
@@ -101,7 +101,7 @@ class ModelFactory:
             )
         )
 
-    def _one(
+    def _create_one(
         self,
         spec: ModelSpec,
         agent: str,

@@ -102,10 +102,10 @@ def _listed_price(usage: Usage, model: str, provider: str) -> int | None:
 def stated_facts(spec: ModelSpec, settings: Settings) -> StatedFacts:
     """Return what the configuration says of a model, by its spec or the text it was read from."""
     facts = settings.model_facts
-    return facts.get(spec.given) or facts.get(spec.text) or facts.get(_plain(spec)) or NO_FACTS
+    return facts.get(spec.given) or facts.get(spec.text) or facts.get(_plain_name(spec)) or NO_FACTS
 
 
-def _plain(spec: ModelSpec) -> str:
+def _plain_name(spec: ModelSpec) -> str:
     return f"{spec.provider}.{spec.name}"
 
 

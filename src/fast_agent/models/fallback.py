@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.errors import ContextError, ModelError
-from fast_agent.models.model import AnswerWatch, Skipping
+from fast_agent.models.model import AnswerWatch, SkippingModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -88,7 +88,7 @@ class FallbackModel:
         for index in self._order():
             model = self._models[index]
             try:
-                has_answered = not isinstance(model, Skipping) or model.skip()
+                has_answered = not isinstance(model, SkippingModel) or model.skip()
             except ModelError:  # its script was used up, so the next model was asked
                 has_answered = False
             if has_answered:

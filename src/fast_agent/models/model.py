@@ -239,7 +239,7 @@ class Model(Protocol):
 
 
 @runtime_checkable
-class Compacting(Protocol):
+class CompactingModel(Protocol):
     """A model whose provider may have a compact form of conversations."""
 
     @property
@@ -250,11 +250,11 @@ class Compacting(Protocol):
 
 def compacts(model: Model) -> bool:
     """Return whether a model may be asked for the compact form of a conversation."""
-    return isinstance(model, Compacting) and model.compacts
+    return isinstance(model, CompactingModel) and model.compacts
 
 
 @runtime_checkable
-class Skipping(Protocol):
+class SkippingModel(Protocol):
     """A model whose answers depend on how often it was asked, such as a script."""
 
     def skip(self) -> bool:

@@ -19,7 +19,7 @@ from fast_agent.messages.message import (
     ToolCall,
 )
 from fast_agent.models.model import ModelResponse, TextDelta, Usage
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,9 +77,9 @@ class PassthroughModel:
     def answer(self, request: ModelRequest, on_delta: DeltaSink | None) -> ModelResponse:
         """Answer without waiting; what `request` does."""
         messages = request.messages
-        heard = heard_text(messages)
+        heard = last_text(messages)
         if _MARK in heard and (messages[-1].content or not messages[-1].tool_results):
-            calls = self._obey(heard, len(messages))
+            calls = self._run_commands(heard, len(messages))
             if calls:
                 return _respond(
                     heard, Message("assistant", (), calls, stop_reason="toolUse"), heard
@@ -89,7 +89,7 @@ class PassthroughModel:
             on_delta(TextDelta(text))
         return _respond(heard, Message.assistant(text), text)
 
-    def _obey(self, text: str, position: int) -> tuple[ToolCall, ...]:
+    def _run_commands(self, text: str, position: int) -> tuple[ToolCall, ...]:
         """Run the commands in a text and return the calls it asks for."""
         calls: list[ToolCall] = []
         lines = text.split("\n")
@@ -111,7 +111,7 @@ class PassthroughModel:
         return tuple(calls)
 
 
-def heard_text(messages: Sequence[Message]) -> str:
+def last_text(messages: Sequence[Message]) -> str:
     """Return what there is to answer, reading only the end of a conversation.
 
     Args:
@@ -303,7 +303,7 @@ class PlaybackModel:
         Raises:
             ModelError: The conversation does not end with the user.
         """
-        heard = heard_text(request.messages)
+        heard = last_text(request.messages)
         answers = self._answers
         if answers is None:
             answers = self._answers = self._load(request.messages)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from fast_agent.errors import ModelError
 from fast_agent.messages.message import NO_CHANNELS, NOTHING, Message, TextContent, ToolCall
 from fast_agent.models.model import ModelResponse, TextDelta, ThinkingDelta, Usage
-from fast_agent.models.offline import heard_text
+from fast_agent.models.offline import last_text
 from fast_agent.steps.steps import here
 from fast_agent.text.frozen import frozen
 
@@ -325,7 +325,7 @@ class ScriptedModel:
         """
         index = self._requests
         self._requests += 1
-        heard = heard_text(request.messages)
+        heard = last_text(request.messages)
         while True:
             name, step = self._next(request, index)
             self._check(name, step, heard)

@@ -17,16 +17,16 @@ from fast_agent.schema.kinds import (
     AnyMapping,
     AnyOf,
     Entry,
+    Integer,
     ListOf,
     MapOf,
     Number,
     OneOf,
     Record,
     Text,
-    Whole,
 )
 from fast_agent.text.source import SourceError, read_source
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 from fast_agent.text.yaml_document import YamlError, parse_yaml
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fast_agent.models.script import Answer, Step
     from fast_agent.text.json_value import Keys
 
-_COUNT = Whole(minimum=0)
+_COUNT = Integer(minimum=0)
 _ANSWER = (
     Entry("text", Text(blank=True), "the answer", effects=()),
     Entry(
@@ -122,7 +122,7 @@ _STEP = Record(
         Entry("delay", Number(minimum=0), "wait before the answer, in seconds", effects=()),
         Entry(
             "repeat",
-            AnyOf((Whole(minimum=1), OneOf(("forever",)))),
+            AnyOf((Integer(minimum=1), OneOf(("forever",)))),
             "how often it answers",
             effects=(),
         ),
@@ -132,7 +132,7 @@ _STEP = Record(
 _STEPS = ListOf(_STEP)
 SCRIPT_FILE: Final = Record(
     (
-        Entry("seed", Whole(), "seed of every choice", effects=()),
+        Entry("seed", Integer(), "seed of every choice", effects=()),
         Entry("steps", _STEPS, "steps of agents that have none of their own", effects=()),
         Entry("agents", MapOf(_STEPS), "steps by agent", effects=()),
     ),

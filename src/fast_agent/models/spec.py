@@ -27,9 +27,9 @@ from fast_agent.diagnostics.rules import (
 )
 from fast_agent.errors import ModelError
 from fast_agent.schema.explanation import expected
-from fast_agent.schema.kinds import Flag, Number, OneOf, Whole
+from fast_agent.schema.kinds import Flag, Integer, Number, OneOf
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -476,17 +476,17 @@ def _read_value(kind: Kind, raw: str) -> _Value | None:
             value = raw.lower() if kind is LARGE_WINDOW else raw
             value = value if value in kind.choices else None
             return LARGE_CONTEXT if value is not None and kind is LARGE_WINDOW else value
-        case Whole() | Number():
+        case Integer() | Number():
             return _number(kind, raw)
         case _:
             return raw or None
 
 
-def _number(kind: Whole | Number, raw: str) -> int | float | None:
+def _number(kind: Integer | Number, raw: str) -> int | float | None:
     if not raw.isascii() or "_" in raw or raw != raw.strip():
         return None
     try:
-        value = int(raw) if isinstance(kind, Whole) else float(raw)
+        value = int(raw) if isinstance(kind, Integer) else float(raw)
     except ValueError:
         return None
     return value if abs(value) < float("inf") and kind.allows(value) else None

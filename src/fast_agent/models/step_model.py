@@ -14,7 +14,7 @@ from fast_agent.models.model import (
     ModelRequest,
     ModelResponse,
     OutputSchema,
-    Skipping,
+    SkippingModel,
     TextDelta,
     ThinkingDelta,
     ToolSpec,
@@ -162,14 +162,14 @@ class StepModel:
         try:
             response = await place.steps.ask(Step("model", "", asked, self._agent), work, answer)
         except ModelError:
-            self._pass_over(ran=ran)
+            self._skip_answered(ran=ran)
             raise
-        self._pass_over(ran=ran)
+        self._skip_answered(ran=ran)
         return response
 
-    def _pass_over(self, *, ran: bool) -> None:
+    def _skip_answered(self, *, ran: bool) -> None:
         """Continue a script after a request that was answered in a former life of the run."""
-        if not ran and isinstance(self._model, Skipping):
+        if not ran and isinstance(self._model, SkippingModel):
             self._model.skip()
 
     async def aclose(self) -> None:

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from fast_agent.telemetry.tracing import Tracing
     from fast_agent.tools.human import Human
     from fast_agent.trust.approvals import Approvals
-    from fast_agent.trust.context import Given
+    from fast_agent.trust.context import GivenOptions
 
 log = logging.getLogger(__name__)
 
@@ -347,17 +347,17 @@ class Program:
         self._model = model or self._model
         return roots
 
-    def _given(self) -> Given:
+    def _given(self) -> GivenOptions:
         """Return what the user gave, which found sets may reach and are compared with."""
         from fast_agent.models.check import select_model
         from fast_agent.models.spec import parse_model_spec
-        from fast_agent.trust.context import Given
+        from fast_agent.trust.context import GivenOptions
 
         user = self.configuration.user
         environ = self._environ
         model = select_model(None, user, environ, cwd=self._cwd, flag=self._model).text
         made = () if self._registry is None else self._registry.snapshot.roots.get(CODE, ())
-        return Given(
+        return GivenOptions(
             parse_model=parse_model_spec,
             environ=environ,
             cwd=self._cwd,

@@ -19,7 +19,7 @@ from fast_agent.trust.origin import end_of, own_place, remote_root, root_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from fast_agent.cards.card import Card, Fetched
+    from fast_agent.cards.card import Card, FetchedText
     from fast_agent.cards.load import ForeignPlaces
     from fast_agent.mcp.oauth.authorization import Authorizations
     from fast_agent.mcp.server import ServerSpec
@@ -98,7 +98,7 @@ class Configuration:
             home_is_own=self._gate.fault is None,
         )
         if self._gate.options.without_found and admission.hides_home:
-            settings = self._own()
+            settings = self._user_settings()
         settings = admission.bounded(settings)
         if settings.default_model or settings.model_aliases:
             from fast_agent.models.check import check_settings
@@ -117,11 +117,11 @@ class Configuration:
     def user(self) -> Settings:
         """The configuration of the user alone: that of the home, and of the environment."""
         try:
-            return self._own()
+            return self._user_settings()
         except ConfigError:
             return Settings()  # a file of this run is wrong, or one that this run does not read
 
-    def _own(self) -> Settings:
+    def _user_settings(self) -> Settings:
         if self._is_ignored or self._gate.fault is not None:
             return Settings()
         home = home_directory(self._environ)
@@ -403,7 +403,7 @@ class RootReader:
 
             yield address, Grant(remote_root(address))
 
-    def _fetch(self, address: str) -> Fetched:
+    def _fetch(self, address: str) -> FetchedText:
         """Fetch a card from an address a user typed; redirects lead to its host only.
 
         What came is found, as everything with an address is: only to fetch it was the user's act.

@@ -217,7 +217,7 @@ class Instruction:
         self, template: Template, config: AgentConfig, context: InstructionContext
     ) -> None:
         constants = _constants(config, context)
-        changing = _Changing(config, context)
+        changing = _ChangingReaders(config, context)
         self._fetched: list[_UrlText] = []
         self._parts: list[str | Reader] = []
         for segment in template.segments:
@@ -285,7 +285,7 @@ def _constants(config: AgentConfig, context: InstructionContext) -> dict[str, st
     }
 
 
-class _Changing:
+class _ChangingReaders:
     """Makes the readers of what may change between two turns; placeholders share them."""
 
     def __init__(self, config: AgentConfig, context: InstructionContext) -> None:
@@ -303,13 +303,13 @@ class _Changing:
         context = self._context
         match placeholder.name:
             case "currentDate":
-                return _Dated(context.now, lambda day: day.isoformat()).read
+                return _DatedText(context.now, lambda day: day.isoformat()).read
             case "env":
-                return _Dated(context.now, self._environment).read
+                return _DatedText(context.now, self._environment).read
             case "serverInstructions":
-                return _Listed(context.servers, servers_block).read
+                return _ListedText(context.servers, servers_block).read
             case "agents":
-                return _Listed(context.agents, agents_block).read
+                return _ListedText(context.agents, agents_block).read
             case "agentSkills":
                 return context.skills or str
             case "agentInternalResources":
@@ -333,7 +333,7 @@ class _Changing:
         )
 
 
-class _Dated:
+class _DatedText:
     """Text that changes with the day."""
 
     def __init__(self, now: Callable[[], datetime], write: Callable[[date], str]) -> None:
@@ -349,7 +349,7 @@ class _Dated:
         return self._text
 
 
-class _Listed(Generic[T]):
+class _ListedText(Generic[T]):
     """Text made from a list that may change."""
 
     def __init__(

@@ -18,8 +18,8 @@ from fast_agent.config.providers import PROVIDERS, split_models
 from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import CHANGED_CODE, REACHED_CODE, UNTRUSTED_CODE
 from fast_agent.errors import CardError
-from fast_agent.registry.decisions import Decisions, LeftOut, acts, whose
-from fast_agent.registry.expected import Expected
+from fast_agent.registry.decisions import Decisions, OmittedPart, acts, owner_problem
+from fast_agent.registry.expected import ExpectedLoad
 from fast_agent.text.environment import VariableNames
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fast_agent.registry.card_root import CardRoot
     from fast_agent.text.json_value import Keys
     from fast_agent.text.source import Signature
-    from fast_agent.trust.context import Given
+    from fast_agent.trust.context import GivenOptions
     from fast_agent.trust.effect import Effect, Holder
     from fast_agent.trust.gate import Gate
     from fast_agent.trust.grant import Grant
@@ -61,14 +61,14 @@ class Admission:
         environ: Mapping[str, str],
         workspace: Path,
         providers_of: ProvidersOf,
-        given: Callable[[], Given],
+        given: Callable[[], GivenOptions],
     ) -> None:
         self._gate = gate
         self._environ = environ
         self._workspace = workspace
         self._providers_of = providers_of
         self._user = given
-        self.expected = Expected(gate, workspace, given)
+        self.expected = ExpectedLoad(gate, workspace, given)
         """What the run is about to load."""
         self.decisions = Decisions(gate, workspace, self.expected, given)
         """What was decided about it."""
@@ -84,7 +84,7 @@ class Admission:
         """Decides about the skills of directories that no user named."""
 
     @property
-    def left_out(self) -> Mapping[str, LeftOut]:
+    def left_out(self) -> Mapping[str, OmittedPart]:
         """What is left out, by the name of its agent."""
         return self.decisions.agents
 
@@ -183,7 +183,7 @@ class Admission:
             CardError: They would do something that is not approved; contains every problem.
         """
         from fast_agent.trust.effects.easing import without_easing
-        from fast_agent.trust.effects.survey import Surveyed, survey
+        from fast_agent.trust.effects.survey import RootSurvey, survey
         from fast_agent.trust.origin import root_of
 
         root, given = root_of(path), {card.config.source for card in self.expected.given_cards()}
@@ -192,7 +192,7 @@ class Admission:
             return load
         layers = tuple(self.expected.layers.get(root, ()))
         user = replace(self.expected.given(), shared=())  # `--shell` reaches no card below a turn
-        found = survey(Surveyed(root=root, given=user, cards=cards, layers=layers))
+        found = survey(RootSurvey(root=root, given=user, cards=cards, layers=layers))
         grant = self._gate.grant(found)
         closed: dict[str, list[Effect]] = {card.config.name: [] for card in cards}
         eased: dict[str, list[Effect]] = {card.config.name: [] for card in cards}
@@ -401,9 +401,9 @@ class Admission:
         self._files[path] = (file, grant, admitted)
         return admitted
 
-    def _find_left_out(self, loads: Mapping[str, CardLoad]) -> dict[str, LeftOut]:
+    def _find_left_out(self, loads: Mapping[str, CardLoad]) -> dict[str, OmittedPart]:
         """Find the cards that may not act, and all that refer to them."""
-        left_out: dict[str, LeftOut] = {}
+        left_out: dict[str, OmittedPart] = {}
         given = self.expected.given_names()
         for key, load in loads.items():
             grant = self.expected.roots[key].grant
@@ -436,7 +436,7 @@ class Admission:
         closed = {one.name for one in self.decisions.closed_of(root) if one.kind == "card"}
         return [one for one in load.cards if one.config.name in closed] if closed else ()
 
-    def _own_reason(self, card: Card, grant: object) -> LeftOut | None:
+    def _own_reason(self, card: Card, grant: object) -> OmittedPart | None:
         config = card.config
         from fast_agent.trust.effect import Holder
         from fast_agent.trust.grant import Grant
@@ -445,20 +445,22 @@ class Admission:
             return None
         found = self.decisions.sets[grant.root]
         if self._gate.is_strange(found):
-            return LeftOut(f"`{config.name}`", whose(found), found, found.effects)
+            return OmittedPart(f"`{config.name}`", owner_problem(found), found, found.effects)
         effects = self.decisions.closed_of(grant.root).get(Holder("card", config.name))
         return (
-            None if effects is None else LeftOut(f"`{config.name}`", acts(effects), found, effects)
+            None
+            if effects is None
+            else OmittedPart(f"`{config.name}`", acts(effects), found, effects)
         )
 
-    def _unusable(self, config: AgentConfig) -> LeftOut | None:
+    def _unusable(self, config: AgentConfig) -> OmittedPart | None:
         """Return a part of a configuration that an agent uses and that is left out."""
         for name in config.servers:
             if name in self.decisions.servers:
                 return self.decisions.servers[name]
         return self._unusable_setting(config) if self.decisions.settings else None
 
-    def _unusable_setting(self, config: AgentConfig) -> LeftOut | None:
+    def _unusable_setting(self, config: AgentConfig) -> OmittedPart | None:
         """Return a setting that an agent would use and that is left out."""
         from fast_agent.cards.fields import FIELDS_OF
 
@@ -482,7 +484,7 @@ class Admission:
                 return one
         return None
 
-    def _closed_model(self, text: str) -> LeftOut | None:
+    def _closed_model(self, text: str) -> OmittedPart | None:
         """Return the aliases or the endpoint that a model spec needs and that are left out."""
         settings = self.decisions.settings
         if "model_aliases" in settings:
@@ -547,7 +549,7 @@ def _not_default(card: Card) -> Card:
     return replace(card, config=replace(card.config, default=False))
 
 
-def _left_out_of(config: AgentConfig, left_out: Mapping[str, LeftOut]) -> LeftOut | None:
+def _left_out_of(config: AgentConfig, left_out: Mapping[str, OmittedPart]) -> OmittedPart | None:
     return next((left_out[name] for name in referred_names(config) if name in left_out), None)
 
 
@@ -557,7 +559,7 @@ _REACHED_HINT: Final = (
 )
 
 
-def _refuse_new(left_out: Mapping[str, LeftOut], loads: Mapping[str, CardLoad]) -> None:
+def _refuse_new(left_out: Mapping[str, OmittedPart], loads: Mapping[str, CardLoad]) -> None:
     """Keep the last good set where something new is not approved."""
     if not left_out:
         return
@@ -607,12 +609,12 @@ class SkillAdmission:
         reason = self._decisions.closed(skill)
         if reason is not None:
             if reason:
-                self._decisions.tell_of_skill(f"skill `{skill.name}` is left out: {reason}")
+                self._decisions.log_skill(f"skill `{skill.name}` is left out: {reason}")
             return True
         for skills, grant in self._decisions.decided_skills():
             line = self._line(skill, skills, grant, frontmatter) if skills.holds(skill) else None
             if line is not None:
-                self._decisions.tell_of_skill(line)
+                self._decisions.log_skill(line)
                 return True
         return False
 

@@ -6,7 +6,7 @@ import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-from fast_agent.cards.card import CardLoad, Fetched, FileLoad
+from fast_agent.cards.card import CardLoad, FetchedText, FileLoad
 from fast_agent.cards.card_files import Candidate, has_card_name, list_directory, stem
 from fast_agent.config.home import is_foreign_place
 from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -46,7 +46,7 @@ class CardReader:
         self,
         cwd: Path,
         environ: Mapping[str, str],
-        fetch: Callable[[str], Fetched],
+        fetch: Callable[[str], FetchedText],
         foreign: Callable[[], ForeignPlaces] | None = None,
     ) -> None:
         self.cwd = cwd

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fast_agent.errors import TrustError
-    from fast_agent.registry.expected import Expected
+    from fast_agent.registry.expected import ExpectedLoad
     from fast_agent.text.source import Signature
-    from fast_agent.trust.context import Given
+    from fast_agent.trust.context import GivenOptions
     from fast_agent.trust.effect import Effect, Holder, HolderKind
     from fast_agent.trust.effects.skill_effects import FoundSkills
     from fast_agent.trust.found_set import FoundSet, Provenance
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 @frozen
-class LeftOut:
+class OmittedPart:
     """A card, server, setting, skill, guide or test file that may not act in this run.
 
     Args:
@@ -73,7 +73,7 @@ class Decisions:
     """
 
     def __init__(
-        self, gate: Gate, workspace: Path, expected: Expected, user: Callable[[], Given]
+        self, gate: Gate, workspace: Path, expected: ExpectedLoad, user: Callable[[], GivenOptions]
     ) -> None:
         self._gate = gate
         self._workspace = workspace
@@ -81,11 +81,11 @@ class Decisions:
         self._user = user
         self.sets: dict[Path, FoundSet] = {}
         self.grants: dict[Path, Grant] = {}
-        self.settings: dict[str, LeftOut] = {}
-        self.servers: dict[str, LeftOut] = {}
-        self.parts: dict[Holder, LeftOut] = {}
-        self.closed_sets: dict[Path, LeftOut] = {}
-        self.agents: dict[str, LeftOut] = {}
+        self.settings: dict[str, OmittedPart] = {}
+        self.servers: dict[str, OmittedPart] = {}
+        self.parts: dict[Holder, OmittedPart] = {}
+        self.closed_sets: dict[Path, OmittedPart] = {}
+        self.agents: dict[str, OmittedPart] = {}
         self.taken: dict[str, None] = {}
         self.may_ask = True
         self.has_commands = False
@@ -132,7 +132,7 @@ class Decisions:
             # What waits for an approval must be readable: of it only the secrets were masked.
             log.warning("%s%s", line, more, extra={"is_whole": True})
 
-    def tell_of_skill(self, line: str) -> None:
+    def log_skill(self, line: str) -> None:
         """Log a line about a skill that is left out, once until an approval lets it act."""
         self._reported_skills.add(line)
         self.notify(line, waits=True)
@@ -188,7 +188,7 @@ class Decisions:
         """Name the settings, servers, skills and other parts that are left out, as lines do."""
         return tuple(one.name for one in self._left_out())
 
-    def _left_out(self) -> Iterator[LeftOut]:
+    def _left_out(self) -> Iterator[OmittedPart]:
         parts = (self.settings, self.servers, self.closed_sets, self.parts, self.agents)
         return chain.from_iterable(part.values() for part in parts)
 
@@ -279,7 +279,7 @@ class Decisions:
         if one is not None:
             raise self.refused(one, None)
 
-    def _part(self, kind: HolderKind, name: str) -> LeftOut | None:
+    def _part(self, kind: HolderKind, name: str) -> OmittedPart | None:
         if not self.parts:
             return None
         from fast_agent.trust.effect import Holder
@@ -356,7 +356,7 @@ class Decisions:
         if one is not None:
             raise self.refused(one, None)
 
-    def refused(self, one: LeftOut, name: str | None) -> TrustError:
+    def refused(self, one: OmittedPart, name: str | None) -> TrustError:
         """Make the error for what is left out."""
         from fast_agent.trust.question import refusal
 
@@ -371,7 +371,8 @@ class Decisions:
 
         Args:
             may_ask: Whether the user may be asked.
-            keep: Whether the next decision may take what this one finds; see `Expected.describe`.
+            keep: Whether the next decision may take what this one finds; see
+                `ExpectedLoad.describe`.
         """
         if not self._expected.paths():
             return
@@ -413,9 +414,11 @@ class Decisions:
             parts = self._expected.surveyed(path)
             if self._gate.is_strange(found) and (parts.guides or found_skills(parts).any()):
                 name = f"each skill and guide of `{path}`"
-                self.closed_sets[path] = LeftOut(name, whose(found), found, found.effects)
+                self.closed_sets[path] = OmittedPart(
+                    name, owner_problem(found), found, found.effects
+                )
             for holder, effects in self.closed_of(path).items():
-                one = LeftOut(str(holder), acts(effects), found, effects)
+                one = OmittedPart(str(holder), acts(effects), found, effects)
                 if holder.kind == "server":
                     self.servers[holder.name] = one
                 elif holder.kind == "setting":
@@ -449,10 +452,10 @@ class Decisions:
         return closed
 
 
-def whose(found: FoundSet) -> str:
+def owner_problem(found: FoundSet) -> str:
     """Return why a set of another user is ignored, in words that follow a name."""
-    whose = f"belong to the user `{found.owner}`"
-    return f"its files {whose if found.owner else 'may be changed by everyone'}"
+    owner = f"belong to the user `{found.owner}`"
+    return f"its files {owner if found.owner else 'may be changed by everyone'}"
 
 
 def acts(effects: Sequence[Effect]) -> str:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from fast_agent.cards.card import Card
     from fast_agent.config.layer import FileLayer
     from fast_agent.registry.card_root import CardRoot
-    from fast_agent.trust.context import Given
+    from fast_agent.trust.context import GivenOptions
     from fast_agent.trust.effect import Effect, Holder
-    from fast_agent.trust.effects.survey import Surveyed
+    from fast_agent.trust.effects.survey import RootSurvey
     from fast_agent.trust.found_set import FoundSet
     from fast_agent.trust.gate import Gate
 
@@ -35,7 +35,7 @@ def shared_options(
     return tuple(filter(None, options))
 
 
-class Expected:
+class ExpectedLoad:
     """What a run is about to load, so that one question covers all of a root.
 
     Args:
@@ -51,7 +51,7 @@ class Expected:
         model: The model of every agent, over their cards; None leaves it to them.
     """
 
-    def __init__(self, gate: Gate, workspace: Path, user: Callable[[], Given]) -> None:
+    def __init__(self, gate: Gate, workspace: Path, user: Callable[[], GivenOptions]) -> None:
         self._gate = gate
         self._workspace = workspace
         self._user = user
@@ -66,7 +66,7 @@ class Expected:
         self._tools: frozenset[str] = frozenset()
         self._receiver: str | None = None
         self._servers: frozenset[str] = frozenset()
-        self._described: dict[Path, tuple[Surveyed, FoundSet]] = {}
+        self._described: dict[Path, tuple[RootSurvey, FoundSet]] = {}
 
     def add(
         self,
@@ -217,7 +217,7 @@ class Expected:
             self._described[root] = parts, found
         return found
 
-    def surveyed(self, root: Path) -> Surveyed:
+    def surveyed(self, root: Path) -> RootSurvey:
         """Gather what the set of a root brings."""
         tools = {
             card.config.name
@@ -225,9 +225,9 @@ class Expected:
             if key in self.roots
             for card in self.roots[key].load.cards
         }
-        from fast_agent.trust.effects.survey import Surveyed
+        from fast_agent.trust.effects.survey import RootSurvey
 
-        return Surveyed(
+        return RootSurvey(
             root=root,
             given=self.given(),
             cards=tuple(self.cards_of(root)),
@@ -239,7 +239,7 @@ class Expected:
             own_folders=tuple(self._own_folders()),
         )
 
-    def given(self) -> Given:
+    def given(self) -> GivenOptions:
         """Return what the user gave, with the agents and the options of this run."""
         given = self._user()
         cards = {card.config.name: card.config for card in self.given_cards()}
@@ -255,7 +255,7 @@ class Expected:
             receiver=receiver,
         )
 
-    def _usual_receiver(self, given: Given) -> str | None:
+    def _usual_receiver(self, given: GivenOptions) -> str | None:
         """Return the agent that tools and servers go to by default."""
         loads = [root.load for key, root in self.roots.items() if key not in self._tools]
         card = default_card([card for load in loads for card in load.cards])

@@ -15,7 +15,7 @@ from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import ATTACHED_AGENT_GONE, CALLS_NO_AGENTS
 from fast_agent.errors import CardError
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -94,7 +94,7 @@ def with_additions(
         lost.extend(_gone(card, own, names))
         given = [one for one in _agents_of(own, roots) if one in names and one != name]
         if given and not calls_agents(card.config):
-            lost.append(_workless(card))
+            lost.append(_unused_agents_problem(card))
             given = []
         config = own.over(card.config, given)
         if config is not card.config:
@@ -115,7 +115,7 @@ def calls_agents(config: AgentConfig) -> bool:
     return "agents" in FIELDS_OF[config.type]
 
 
-def _workless(card: Card) -> Diagnostic:
+def _unused_agents_problem(card: Card) -> Diagnostic:
     config = card.config
     return Diagnostic(
         CALLS_NO_AGENTS,
@@ -239,7 +239,7 @@ class Registry:
         sound = not any(load.failed for load in loads.values())
         if sound and (tools or servers):
             if receiver is not None:
-                _see_that_it_calls(receiver, roots, set(tools).difference(found))
+                _check_receiver(receiver, roots, set(tools).difference(found))
             name = receiver or _receiver(roots, tools, both)
             added[name] = added.get(name, AttachedTools()).with_more(tools, servers)
         self._swap(roots, added, loads)
@@ -329,8 +329,8 @@ class Registry:
         before = self._snapshot
         wanted = tuple(dict.fromkeys(agents))
         for name in wanted:
-            _see_that_there_is(name, before.roots)
-        _see_that_it_calls(receiver, before.roots, wanted)
+            _check_exists(name, before.roots)
+        _check_receiver(receiver, before.roots, wanted)
         has = before.load_set.cards[receiver].config.agents
         new = tuple(name for name in wanted if name != receiver and name not in has)
         if new:
@@ -443,7 +443,7 @@ def _without_repeats(roots: Roots) -> dict[str, tuple[Card, ...]]:
     return kept
 
 
-def _see_that_there_is(name: str, roots: Roots) -> None:
+def _check_exists(name: str, roots: Roots) -> None:
     names = [card.config.name for cards in roots.values() for card in cards]
     if name not in names:
         near = closest(name, names)
@@ -451,8 +451,8 @@ def _see_that_there_is(name: str, roots: Roots) -> None:
         raise CardError(f"no agent is named `{name}`", hint=hint)
 
 
-def _see_that_it_calls(name: str, roots: Roots, tools: Collection[str]) -> None:
-    _see_that_there_is(name, roots)
+def _check_receiver(name: str, roots: Roots, tools: Collection[str]) -> None:
+    _check_exists(name, roots)
     config = next(card.config for card in _cards(roots) if card.config.name == name)
     if tools and not calls_agents(config):
         raise CardError(
@@ -515,7 +515,7 @@ class SetChecks:
             touched: Agents whose cards stand on files that changed.
             unread: Names of cards that could not be read.
         """
-        if not unread and self._whole and self._still_holds(cards, touched):
+        if not unread and self._whole and self._is_still_valid(cards, touched):
             self._cards = tuple(cards)
             return self._found
         probe = self._probe_again(cards, touched)
@@ -523,7 +523,7 @@ class SetChecks:
         self._cards, self._whole = tuple(cards), not unread
         return self._found
 
-    def _still_holds(self, cards: Sequence[Card], touched: Collection[str]) -> bool:
+    def _is_still_valid(self, cards: Sequence[Card], touched: Collection[str]) -> bool:
         """Whether the cards differ from the previous ones only in what no other card depends on."""
         if len(cards) != len(self._cards):
             return False
@@ -537,7 +537,7 @@ class SetChecks:
         if not all(_alike(old, new) for old, new in changed):
             return False
         paths = {new.path for _, new in changed}
-        if any(_speaks_of(problem, paths) for problem in self._found):
+        if any(_concerns(problem, paths) for problem in self._found):
             return False
         for old, new in changed:
             found = self._ask(new)
@@ -576,5 +576,5 @@ def _alike(old: Card, new: Card) -> bool:
     return one == replace(other, instruction=one.instruction, description=one.description)
 
 
-def _speaks_of(problem: Diagnostic, paths: Collection[str]) -> bool:
+def _concerns(problem: Diagnostic, paths: Collection[str]) -> bool:
     return problem.path in paths or any(one.path in paths for one in problem.related)

@@ -10,6 +10,7 @@ from fast_agent.cards.load_set import changed_cards
 from fast_agent.errors import CardError
 from fast_agent.text.frozen import frozen
 from fast_agent.text.source import signature_at
+from fast_agent.text.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -58,8 +59,8 @@ class Reload:
         """The line a user sees; None if nothing happened."""
         if self.refused:
             errors = sum(problem.severity == "error" for problem in self.problems)
-            many = "1 error" if errors == 1 else f"{errors} errors"
-            return f"AgentCards not reloaded: {many}; the previous version keeps running"
+            count = plural(errors, "error")
+            return f"AgentCards not reloaded: {count}; the previous version keeps running"
         if not self.changed:
             return None
         counts = f"+{len(self.added)} ~{len(self.updated)} -{len(self.removed)}"
@@ -139,7 +140,7 @@ class Reloader:
                 both=both,
                 found=found,
             )
-            if (tools or servers) and self._lacks(receiver):
+            if (tools or servers) and self._is_left_out(receiver):
                 self._deferred.append((receiver, load))
                 load = self._registry.load
             names = load(admitted)
@@ -175,7 +176,7 @@ class Reloader:
                 return Reload(before.version)
             try:
                 self._registry.update(self._admitted(changed, again=True), self._waiting)
-                self._give_deferred()
+                self._attach_deferred()
             except CardError as error:
                 self._refused = True
                 return Reload(before.version, refused=True, problems=error.diagnostics)
@@ -186,14 +187,14 @@ class Reloader:
             self._inputs.take(after.load_set.cards.values())
             return _difference(before, after)
 
-    def _lacks(self, receiver: str | None) -> bool:
+    def _is_left_out(self, receiver: str | None) -> bool:
         return self._admission is not None and self._admission.lacks(receiver)
 
-    def _give_deferred(self) -> None:
+    def _attach_deferred(self) -> None:
         """Pass tools and servers to the agents meant for them that may act now."""
         for one in tuple(self._deferred):
             receiver, load = one
-            if not self._lacks(receiver):
+            if not self._is_left_out(receiver):
                 load({})
                 self._deferred.remove(one)
 
@@ -242,10 +243,10 @@ class CardInputs:
     def take(self, cards: Iterable[Card]) -> None:
         """Note the cards there are; what changes from now on is noticed."""
         before, self._taken = self._taken, tuple(cards)
-        if not self._stand_alike(before, self._taken):
+        if not self._have_same_inputs(before, self._taken):
             self._take_all(self._taken)
 
-    def _stand_alike(self, before: tuple[Card, ...], cards: tuple[Card, ...]) -> bool:
+    def _have_same_inputs(self, before: tuple[Card, ...], cards: tuple[Card, ...]) -> bool:
         """Note the cards that changed, if each stands on the files it stood on before."""
         if len(before) != len(cards):
             return False

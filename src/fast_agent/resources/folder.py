@@ -42,7 +42,7 @@ class Entry(NamedTuple):
     stamp: FileStamp
 
 
-class Skipped(NamedTuple):
+class SkippedEntry(NamedTuple):
     """Something in the tree that is not served, and why, in words that follow its path."""
 
     path: str
@@ -54,7 +54,7 @@ class Tree(NamedTuple):
 
     files: Sequence[Entry]
     folders: Sequence[str]
-    skipped: Sequence[Skipped]
+    skipped: Sequence[SkippedEntry]
 
 
 class Folder:
@@ -154,7 +154,7 @@ class _Walk:
     def __init__(self, name: str, limits: Limits, skip: Callable[[str], bool]) -> None:
         self.files: list[Entry] = []
         self.folders: list[str] = []
-        self.skipped: list[Skipped] = []
+        self.skipped: list[SkippedEntry] = []
         self._name = name
         self._limits = limits
         self._skip = skip
@@ -170,10 +170,10 @@ class _Walk:
             path = prefix + name
             if _UNNAMEABLE.search(name):
                 shown = ascii(path)[1:-1]
-                self.skipped.append(Skipped(shown, "has a name that no URI can hold"))
+                self.skipped.append(SkippedEntry(shown, "has a name that no URI can hold"))
             elif not _new_name(name, taken):
                 self.skipped.append(
-                    Skipped(
+                    SkippedEntry(
                         path, "has the same name as another file, spelled with other code points"
                     )
                 )
@@ -190,7 +190,7 @@ class _Walk:
                 samples=[file.path for file in self.files[:3]],
             )
         if entry.is_symlink():
-            self.skipped.append(Skipped(path, "is a link; links are not followed"))
+            self.skipped.append(SkippedEntry(path, "is a link; links are not followed"))
         elif entry.is_dir(follow_symlinks=False):
             self._descend(entry.name, directory, path, depth)
         else:
@@ -201,24 +201,24 @@ class _Walk:
             if _is_regular(status.st_mode):
                 self.files.append(Entry(path, FileStamp.of(status)))
             else:
-                self.skipped.append(Skipped(path, "is not a regular file"))
+                self.skipped.append(SkippedEntry(path, "is not a regular file"))
 
     def _descend(self, name: str, directory: int, path: str, depth: int) -> None:
         if depth > self._limits.tree_depth:
             reason = f"is nested deeper than {self._limits.tree_depth} folders"
-            self.skipped.append(Skipped(path, reason))
+            self.skipped.append(SkippedEntry(path, reason))
             return
         try:
             inner = open_folder(name, directory)
         except RefusedFileError as refusal:
             if not refusal.missing:
-                self.skipped.append(Skipped(path, refusal.message))
+                self.skipped.append(SkippedEntry(path, refusal.message))
             return
         self.folders.append(path)
         try:
             self.enter(inner, f"{path}/", depth + 1)
         except OSError as error:
-            self.skipped.append(Skipped(path, f"cannot be listed: {os_reason(error)}"))
+            self.skipped.append(SkippedEntry(path, f"cannot be listed: {os_reason(error)}"))
         finally:
             os.close(inner)
 

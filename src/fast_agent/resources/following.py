@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from fast_agent.errors import ResourceError
 from fast_agent.resources.problem import RequestRefused, bad_params
 from fast_agent.resources.provider import Answer
-from fast_agent.resources.session import SUBSCRIPTION_ID, Change, ChangeBus, Listen
+from fast_agent.resources.session import SUBSCRIPTION_ID, Change, ChangeBus, ListenStream
 from fast_agent.resources.uri import Uri
 from fast_agent.rpc.message import INTERNAL_ERROR
 
@@ -133,7 +133,7 @@ class Subscriptions:
         if not isinstance(asked, Mapping):
             raise bad_params("`notifications` is missing or not an object")
         uris = self._granted(asked.get("resourceSubscriptions"))
-        listen = Listen(
+        listen = ListenStream(
             request_id,
             {uri.text: text for text, uri in uris.items()},
             resources=asked.get("resourcesListChanged") is True,

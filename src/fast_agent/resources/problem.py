@@ -65,7 +65,7 @@ class NotFound(ResourceError):  # noqa: N818
         super().__init__(f"there is no {what} `{shown(uri)}`", hint=hint)
 
 
-class Ambiguous(ResourceError):  # noqa: N818
+class AmbiguousName(ResourceError):  # noqa: N818
     """Several things have this name.
 
     Args:
@@ -108,7 +108,7 @@ class TooLarge(ResourceError):  # noqa: N818
         )
 
 
-class Unavailable(ResourceError):  # noqa: N818
+class UnavailableResource(ResourceError):  # noqa: N818
     """The resource is known and cannot be read now.
 
     Args:
@@ -164,18 +164,18 @@ def error_object(problem: ResourceError, era: Era) -> JsonObject:
 def _code(problem: ResourceError, era: Era) -> int:
     if isinstance(problem, NotFound):
         return INVALID_PARAMS if era == "modern" else NOT_FOUND_BEFORE_2026
-    if isinstance(problem, (InvalidUri, Ambiguous, TooLarge)):
+    if isinstance(problem, (InvalidUri, AmbiguousName, TooLarge)):
         return INVALID_PARAMS
     return INTERNAL_ERROR
 
 
 def _data(problem: ResourceError) -> dict[str, JsonValue]:
     data: dict[str, JsonValue] = {}
-    if isinstance(problem, (InvalidUri, NotFound, Ambiguous, TooLarge, Unavailable)):
+    if isinstance(problem, (InvalidUri, NotFound, AmbiguousName, TooLarge, UnavailableResource)):
         data["uri"] = shown(problem.uri)
     if isinstance(problem, NotFound) and problem.suggestions:
         data["suggestions"] = problem.suggestions
-    elif isinstance(problem, Ambiguous):
+    elif isinstance(problem, AmbiguousName):
         data["candidates"] = problem.candidates
     elif isinstance(problem, TooLarge):
         data.update(count=problem.count, limit=problem.limit, unit=problem.unit)

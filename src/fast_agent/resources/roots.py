@@ -55,7 +55,7 @@ class ResourceRoots(NamedTuple):
         """Whether nothing was named."""
         return not self.skills and self.guide is None and not self.internal
 
-    def or_those_of(
+    def or_defaults_of(
         self,
         directory: str,
         configured: GuideConfig | None = None,

@@ -323,7 +323,15 @@ class SearchIndex:
         uri = document.uri.text
         shared = _shared({one.start: one.title for one, _ in chunks}.values())
         rows = [
-            (number, uri, title, *_columns(one, body), one.name, _telling(one, shared), len(body))
+            (
+                number,
+                uri,
+                title,
+                *_columns(one, body),
+                one.name,
+                _distinguishing_words(one, shared),
+                len(body),
+            )
             for number, (one, body) in enumerate(chunks, self._next)
         ]
         self._next += len(rows)
@@ -399,7 +407,7 @@ def _shared(headings: Collection[str]) -> frozenset[str]:
     return frozenset(name for name, count in counts.items() if count > max(2, len(headings) / 3))
 
 
-def _telling(section: Section, shared: frozenset[str]) -> int:
+def _distinguishing_words(section: Section, shared: frozenset[str]) -> int:
     """Count the words that distinguish a heading from others: `The shell` is about one thing."""
     names = _names(section.title)
     return sum(name not in _COMMON and name not in shared for name in names) or len(names)

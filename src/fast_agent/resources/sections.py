@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from fast_agent.resources.problem import Ambiguous, NotFound
+from fast_agent.resources.problem import AmbiguousName, NotFound
 from fast_agent.text.frontmatter import unfenced_lines
 from fast_agent.text.frozen import frozen
 
@@ -128,7 +128,7 @@ def section(uri: str, text: str, name: str) -> Section:
         exact = [one for one in found if len(one.path) == len(wanted)]
         if len(exact) == 1:
             return exact[0]
-        raise Ambiguous(f"{uri} § {name}", names, what="sections")
+        raise AmbiguousName(f"{uri} § {name}", names, what="sections")
     raise NotFound(name, _closest(name, named), what=f"section of `{uri}` called")
 
 
@@ -211,7 +211,7 @@ def _ends_with(path: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
 
 
 def _closest(name: str, named: Sequence[Section]) -> list[str]:
-    from fast_agent.text.suggestion import closest
+    from fast_agent.text.wording import closest
 
     close = closest(name, [one.title for one in named])
     return [one.name for one in named if close is None or one.title == close]

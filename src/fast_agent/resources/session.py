@@ -88,7 +88,7 @@ SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId"
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
-class Listen:
+class ListenStream:
     """One `subscriptions/listen` stream: what it was granted."""
 
     __slots__ = ("id", "prompts", "resources", "tools", "uris")
@@ -131,7 +131,7 @@ class Session:
         """Whether a handshake client has read a list, and is therefore notified of list changes."""
         self.subscriptions: dict[str, str] = {}
         """By canonical URI, the spelling the client used: notifications use it."""
-        self.listens: dict[int | str, Listen] = {}
+        self.listens: dict[int | str, ListenStream] = {}
 
     @property
     def era(self) -> Era:

@@ -45,7 +45,7 @@ _BATCHED = "2025-03-26"
 _WRITE_AT = 1 << 18
 
 
-class Stopped(BaseException):
+class LoopStopped(BaseException):
     """The loop was asked to end while it waited."""
 
 
@@ -66,7 +66,7 @@ class StdioServer:
         self._open = True
         self._waiting = False
         self._stopping = False
-        self._session = service.open(self._tell)
+        self._session = service.open(self._notify)
 
     def serve(self) -> None:
         """Answer until the input ends, the client stops reading, or `stop` is called."""
@@ -75,7 +75,7 @@ class StdioServer:
             while chunk := self._next_chunk():
                 self._answer_lines(lines.feed(chunk))
             self._answer_lines(lines.end())
-        except Stopped:
+        except LoopStopped:
             pass
         finally:
             self._end()
@@ -88,7 +88,7 @@ class StdioServer:
         """
         self._stopping = True
         if self._waiting or not self._writable():
-            raise Stopped
+            raise LoopStopped
 
     def answer(self, line: bytes | None) -> bytes:
         """Answer one message.
@@ -105,7 +105,7 @@ class StdioServer:
             message = decode(line)
             if isinstance(message, list) and self._session.protocol == _BATCHED:
                 return self._batch(message)
-            return self._one(message)
+            return self._answer_one(message)
         except InvalidMessageError as problem:
             return error_message(problem.request_id, problem.wire) + b"\n"
 
@@ -113,7 +113,7 @@ class StdioServer:
         self._waiting = True
         try:
             if self._stopping:
-                raise Stopped
+                raise LoopStopped
             return os.read(self._input, CHUNK_BYTES)
         except ConnectionError:  # the input may be a socket
             return b""
@@ -136,7 +136,7 @@ class StdioServer:
         if ready:
             self._write(b"".join(ready))
         if not self._open:
-            raise Stopped
+            raise LoopStopped
 
     def _batch(self, messages: list[JsonValue]) -> bytes:
         if not 0 < len(messages) <= MAX_BATCH:
@@ -145,14 +145,14 @@ class StdioServer:
         answers: list[bytes] = []
         for one in messages:
             try:
-                answer = self._one(one)
+                answer = self._answer_one(one)
             except InvalidMessageError as problem:
                 answer = error_message(problem.request_id, problem.wire) + b"\n"
             answers.append(answer[:-1])
         answers = [answer for answer in answers if answer]
         return b"[" + b",".join(answers) + b"]\n" if answers else b""
 
-    def _one(self, value: JsonValue) -> bytes:
+    def _answer_one(self, value: JsonValue) -> bytes:
         message = message_of(value)
         if isinstance(message, Request):
             return self._request(message)
@@ -174,7 +174,7 @@ class StdioServer:
             return error_message(number, error) + b"\n"
         return b"" if answer is None else result_message(number, answer.json) + b"\n"
 
-    def _tell(self, method: str, params: JsonObject) -> None:
+    def _notify(self, method: str, params: JsonObject) -> None:
         """Write a notification, from whatever thread has it."""
         self._write(notification_message(method, params) + b"\n")
 

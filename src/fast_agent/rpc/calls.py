@@ -75,7 +75,7 @@ class RunningCalls:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _PendingRequest:
     came: anyio.Event = field(default_factory=anyio.Event)
     result: JsonValue = None
     error: RemoteError | None = None
@@ -93,7 +93,7 @@ class PendingRequests:
     def __init__(self, sent: int = 0, cancel_method: str | None = None) -> None:
         self._ids = count(sent + 1)
         self._cancel_method = cancel_method
-        self._waiting: dict[RequestId, _Waiting] = {}
+        self._waiting: dict[RequestId, _PendingRequest] = {}
         self._closed = False
 
     @property
@@ -117,7 +117,7 @@ class PendingRequests:
         if self._closed:
             raise RemoteError(GONE)
         number = next(self._ids)
-        waiting = self._waiting[number] = _Waiting()
+        waiting = self._waiting[number] = _PendingRequest()
         try:
             await send(request_message(number, method, params))
             await waiting.came.wait()

@@ -35,14 +35,18 @@ MAX_DEPTH: Final = 200
 RequestId: TypeAlias = "int | str"
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, object]", value))
     raise TypeError(f"`{type(value).__name__}` is not a JSON value")
 
 
 _encode = JSONEncoder(
-    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"), default=_plain
+    ensure_ascii=False,
+    check_circular=False,
+    allow_nan=False,
+    separators=(",", ":"),
+    default=_json_value,
 ).encode
 
 

@@ -33,7 +33,7 @@ from fast_agent.prompt.instruction import (
     internal_text,
     python_version,
 )
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest, first_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Iterator, Sequence
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from fast_agent.tools.allowed_calls import SkillPermits
     from fast_agent.tools.functions.card_functions import CardFunctions
     from fast_agent.tools.functions.loader import FunctionLoader
-    from fast_agent.tools.permission import Asking
+    from fast_agent.tools.permission import PermissionRules
     from fast_agent.tools.skills.tools import OfferedSkills
     from fast_agent.tools.tool import Tool
 
@@ -421,7 +421,7 @@ def functions_of(card: Card, loader: Callable[[], FunctionLoader]) -> CardFuncti
 
 def asking_of(
     config: AgentConfig, options: RuntimeOptions, permits: SkillPermits | None = None
-) -> Asking | None:
+) -> PermissionRules | None:
     """Return which calls of an agent need permission; None if none does.
 
     Args:
@@ -434,11 +434,11 @@ def asking_of(
         confirm = (*confirm, "create_agent_card")  # it writes what later runs load automatically
     if not confirm and permission is None:
         return None
-    from fast_agent.tools.permission import Asking, HumanPermission
+    from fast_agent.tools.permission import HumanPermission, PermissionRules
 
     if permission is None:
-        return Asking(HumanPermission(options.human, options.allowed), confirm)
-    return Asking(permission, config.confirm, always=True, permits=permits)
+        return PermissionRules(HumanPermission(options.human, options.allowed), confirm)
+    return PermissionRules(permission, config.confirm, always=True, permits=permits)
 
 
 def own_tools(config: AgentConfig, settings: Settings, options: RuntimeOptions) -> Iterator[Tool]:
@@ -582,7 +582,7 @@ class CardGeneration:
         card = self.load_set.cards.get(name)
         if card is None:
             near = closest(name, self.load_set.cards)
-            hint = f"did you mean `{near}`?" if near else _those(self.load_set.cards)
+            hint = f"did you mean `{near}`?" if near else _loaded_names(self.load_set)
             raise RunError(f"no agent is named `{name}`", hint=hint)
         return card
 
@@ -644,11 +644,9 @@ class CardGeneration:
         self._blueprints = newest._blueprints
 
 
-def _those(names: Collection[str], most: int = 8) -> str | None:
-    """List the agents there are, the first of them if they are many."""
-    shown = ", ".join(f"`{name}`" for name in tuple(names)[:most])
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"there are {shown}{more}" if names else None
+def _loaded_names(load_set: LoadSet) -> str | None:
+    names = load_set.cards
+    return f"there are {first_of(names, 8)}" if names else None
 
 
 def with_granted(load_set: LoadSet, servers: Sequence[str], barred: Container[str] = ()) -> LoadSet:

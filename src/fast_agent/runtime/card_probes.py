@@ -23,7 +23,7 @@ from fast_agent.errors import CardError, FastAgentError, ModelError, ResourceErr
 from fast_agent.prompt.instruction import is_web_address
 from fast_agent.prompt.named_file import file_places, read_named_file
 from fast_agent.text.span import Span
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

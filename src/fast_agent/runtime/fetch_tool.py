@@ -19,7 +19,7 @@ from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.prompt.instruction import is_web_address
 from fast_agent.tools.permission import PermissionRequest
-from fast_agent.tools.result import error_result, said
+from fast_agent.tools.result import said
 from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
 from fast_agent.trust.address import address_of, place_of_host
 from fast_agent.trust.grant import origin_of
@@ -311,10 +311,10 @@ class FetchTool(RuntimeTool):
                 raise ToolError(f"`{url}` is not an `http` or `https` address")
             refused = await self._refusal(url, call, context)
             if refused is not None:
-                return error_result(call.id, f"`fetch` was not run: {refused}")
+                return ToolResult.error(call.id, f"`fetch` was not run: {refused}")
             return ToolResult(call.id, (TextContent(await _page(url, raw=given.flag("raw"))),))
         except (ResourceError, ToolError, TrustError) as error:
-            return error_result(call.id, said(error))
+            return ToolResult.error(call.id, said(error))
 
     async def _refusal(self, url: str, call: ToolCall, context: ToolContext) -> str | None:
         place = address_of(url).place

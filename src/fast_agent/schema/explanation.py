@@ -13,16 +13,16 @@ from fast_agent.schema.kinds import (
     AnyOf,
     Flag,
     FunctionName,
+    Integer,
     ListOf,
     Number,
     OneOf,
     PathText,
     Record,
     Text,
-    Whole,
 )
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.rules import Rule
@@ -124,11 +124,13 @@ def explain_flag(value: object, path: Keys, findings: Findings) -> Invalid:
     return _wrong_type(expected(Flag()), value, path, findings, _write(meant), meant)
 
 
-def explain_number(kind: Whole | Number, value: object, path: Keys, findings: Findings) -> Invalid:
+def explain_number(
+    kind: Integer | Number, value: object, path: Keys, findings: Findings
+) -> Invalid:
     """Report a value that is not a number of the kind."""
     meant = hint = None
     text = _literal(value)
-    if isinstance(kind, Whole):
+    if isinstance(kind, Integer):
         meant = text.partition(".")[0] if _WHOLE.fullmatch(text) else None
     elif _NUMBER.fullmatch(text):
         meant = text
@@ -138,7 +140,7 @@ def explain_number(kind: Whole | Number, value: object, path: Keys, findings: Fi
     return _wrong_type(expected(kind), value, path, findings, hint or _write(meant), meant)
 
 
-def explain_range(kind: Whole | Number, value: object, path: Keys, findings: Findings) -> Invalid:
+def explain_range(kind: Integer | Number, value: object, path: Keys, findings: Findings) -> Invalid:
     """Report a number out of its bounds."""
     message = f"{named(path, findings)} must be {expected(kind)}{_not(value, findings)}"
     return _wrong_value(message, path, findings)
@@ -260,7 +262,7 @@ def expected(kind: Kind) -> str:
         return "a function as `file.py:name`"
     if isinstance(kind, Flag):
         return "`true` or `false`"
-    if isinstance(kind, Whole | Number):
+    if isinstance(kind, Integer | Number):
         return _expected_number(kind)
     if isinstance(kind, OneOf):
         return f"one of {listed(kind.choices)}" if len(kind.choices) > 1 else listed(kind.choices)
@@ -283,7 +285,7 @@ def described(value: object) -> str:
         return f"`{str(value).lower()}`"
     if isinstance(value, int | float):
         return f"the number `{value}`"
-    if isinstance(value, Expanded):
+    if isinstance(value, ExpandedText):
         return "the value of that variable"
     if isinstance(value, str):
         return f"the string `{clipped(value)}`"
@@ -310,13 +312,13 @@ def clipped(text: str) -> str:
 
 def _literal(value: object) -> str:
     """Return a scalar as text to guess from; empty if it came from a variable."""
-    if isinstance(value, Expanded) or not isinstance(value, str | int | float):
+    if isinstance(value, ExpandedText) or not isinstance(value, str | int | float):
         return ""
     return str(value).strip()
 
 
-def _expected_number(kind: Whole | Number) -> str:
-    what = "a whole number" if isinstance(kind, Whole) else "a number"
+def _expected_number(kind: Integer | Number) -> str:
+    what = "a whole number" if isinstance(kind, Integer) else "a number"
     bounds: list[str] = []
     if isinstance(kind, Number) and kind.above is not None:
         bounds.append(f"above {kind.above:g}")
@@ -376,13 +378,13 @@ INVALID: Final = Invalid()
 """The result for a value that was reported and has no meaning."""
 
 
-class Expanded(str):
+class ExpandedText(str):
     """A text in which variables were replaced: it may hold a secret, so messages keep it back."""
 
     __slots__ = ()
 
 
-class Variable(Expanded):
+class Variable(ExpandedText):
     """A text that is one whole `${VARIABLE}`: it may still become a number or a boolean."""
 
     __slots__ = ()

@@ -62,7 +62,7 @@ class Flag:
 
 
 @frozen
-class Whole:
+class Integer:
     """A whole number, never a boolean.
 
     Args:
@@ -201,7 +201,7 @@ Kind: TypeAlias = (
     Text
     | FunctionName
     | Flag
-    | Whole
+    | Integer
     | Number
     | OneOf
     | ListOf
@@ -235,8 +235,8 @@ def kind_schema(kind: Kind, *, filled: bool = False) -> JsonObject:  # noqa: C90
             return {"type": "string", "pattern": _FUNCTION}
         case Flag():
             return _or_variable({"type": "boolean"})
-        case Whole():
-            return _or_variable(_whole(kind))
+        case Integer():
+            return _or_variable(_integer_schema(kind))
         case Number():
             bounds = {
                 "minimum": kind.minimum,
@@ -291,7 +291,7 @@ def _or_variable(value: JsonObject) -> JsonObject:
     return {"anyOf": [value, _VARIABLE]}
 
 
-def _whole(kind: Whole) -> JsonObject:
+def _integer_schema(kind: Integer) -> JsonObject:
     bounded: JsonObject = {
         "type": "integer",
         **_set({"minimum": kind.minimum, "maximum": kind.maximum}),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from fast_agent.schema.explanation import (
     INVALID,
-    Expanded,
+    ExpandedText,
     Variable,
     explain_choice,
     explain_flag,
@@ -38,6 +38,7 @@ from fast_agent.schema.kinds import (
     AnyOf,
     Flag,
     FunctionName,
+    Integer,
     JsonSchema,
     ListOf,
     MapOf,
@@ -47,7 +48,6 @@ from fast_agent.schema.kinds import (
     Record,
     SecretText,
     Text,
-    Whole,
 )
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _flag(kind: Flag, _form: Form | None) -> Read:
     return read
 
 
-def _whole(kind: Whole, _form: Form | None) -> Read:
+def _integer_reader(kind: Integer, _form: Form | None) -> Read:
     def read(value: object, path: Keys, findings: Findings) -> object:
         number = _meaning(kind, value) if isinstance(value, Variable) else value
         if type(number) is not int:
@@ -357,7 +357,7 @@ def _shape(kind: Kind) -> type:
         return dict
     if isinstance(kind, Flag):
         return bool
-    return int if isinstance(kind, Whole | Number) else str
+    return int if isinstance(kind, Integer | Number) else str
 
 
 def _shape_of(value: object) -> type:
@@ -401,7 +401,7 @@ def _parsed(value: object) -> object:
 def _marked(value: object) -> object:
     """Mark the texts of a variable's value, so that they are not searched for further variables."""
     if isinstance(value, str):
-        return Expanded(value)
+        return ExpandedText(value)
     if isinstance(value, dict):
         return {key: _marked(one) for key, one in cast("dict[str, object]", value).items()}
     if isinstance(value, list):
@@ -415,7 +415,7 @@ _MAKERS: dict[type, Callable[[Any, Form | None], Read]] = {
     PathText: _text,
     FunctionName: _function,
     Flag: _flag,
-    Whole: _whole,
+    Integer: _integer_reader,
     Number: _number,
     OneOf: _one_of,
     ListOf: _list_of,

@@ -212,7 +212,9 @@ class ResumableCall:
         """Run the agent; its questions go to the request that waits in `moved`."""
         with self._scope:
             try:
-                self.answer = await self.call.run(self._tell if self.report else None, human)
+                self.answer = await self.call.run(
+                    self._report_progress if self.report else None, human
+                )
             except SessionInUseError as error:  # for its client, not for the tasks of the server
                 self.refusal = error
         self._moved.set()
@@ -255,7 +257,7 @@ class ResumableCall:
             return None
         return {name: one.wire for name, one in self._questions.items()}
 
-    async def _tell(self, progress: float, message: str) -> None:
+    async def _report_progress(self, progress: float, message: str) -> None:
         if self.report is not None:
             await self.report(progress, message)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fast_agent.agents.agent import Agent
     from fast_agent.agents.conversation import Conversation
     from fast_agent.serve.agent_generation import Generation
-    from fast_agent.sessions.session import Interrupted, Session
+    from fast_agent.sessions.session import InterruptedTurn, Session
     from fast_agent.sessions.store import SessionStore
 
 log = getLogger(__name__)
@@ -74,7 +74,7 @@ class ServedConversation:
         self._is_of_former_life = session_id is not None
         self._left: Event | None = None
         self._preparing = Lock()
-        self._interrupted: Interrupted | None = None
+        self._interrupted: InterruptedTurn | None = None
 
     @property
     def is_open(self) -> bool:
@@ -97,7 +97,7 @@ class ServedConversation:
             return self.generation.app.agent(name, self.conversation)
         except BaseException:
             if not begun:
-                self._take_back()
+                self._undo_start()
             raise
 
     @property
@@ -244,7 +244,7 @@ class ServedConversation:
         finally:
             self.generation.leave()
 
-    def _take_back(self) -> None:
+    def _undo_start(self) -> None:
         """Undo the start if no model could be asked: no session without turns remains."""
         if self._conversation is not None and self._conversation.live:
             return  # a workflow whose members are there, some of them

@@ -172,7 +172,7 @@ class ConversationPool:
             own: That of the connection or of the session the request names; None where it has none.
         """
         if self.scope == "shared":
-            conversation = await self._everybodys()
+            conversation = await self._shared_conversation()
         elif own is not None:
             conversation = own
         else:
@@ -251,7 +251,7 @@ class ConversationPool:
         for conversation in held:
             await conversation.aclose()
 
-    async def _everybodys(self) -> ServedConversation:
+    async def _shared_conversation(self) -> ServedConversation:
         await self._generations.newest()
         if self._shared is None:
             self._shared = await self._new()

@@ -113,7 +113,7 @@ class AdminTools:
         if not isinstance(path, str) or not path or len(arguments) != 1:
             return ToolAnswer.of_text("the one argument is `path`, a string", is_error=True)
         try:
-            found, root = self._within(path)
+            found, root = self._find_below(path)
             # What code they bring runs only where the operator approved it.
             unread = () if self._trust else (found,)
             names = list(self._program.load(cards=(found,), found=unread, root=root))
@@ -148,7 +148,7 @@ class AdminTools:
         block: JsonObject = {"type": "text", "text": text}
         return ToolAnswer((block,), is_error=done.refused, structured=structured)
 
-    def _within(self, path: str) -> tuple[Path, Path]:
+    def _find_below(self, path: str) -> tuple[Path, Path]:
         """Find a path below a root, whatever links and dots are in it; and the root."""
         if "://" not in path and "\0" not in path:
             for root in self._roots:
@@ -279,7 +279,7 @@ class AgentServer(ResourceServer):
         changed = Change(tools=True, prompts=True)
         newest = self._generations.current
         for session in self.service.following.sessions:
-            own = self._own(session)
+            own = self._conversation_of(session)
             if own is None or own.generation is newest:
                 session.notify(changed)
 
@@ -311,7 +311,7 @@ class AgentServer(ResourceServer):
 
     async def _answer_of(self, session: Session, request: Request, channel: Channel) -> Answer:
         method, params = request.method, request.params
-        if method in _OF_AGENTS and self._own(session) is None:
+        if method in _OF_AGENTS and self._conversation_of(session) is None:
             await self._generations.newest()
         if method == _CALL:
             return await self._called(session, params, channel)
@@ -319,7 +319,7 @@ class AgentServer(ResourceServer):
             return await self._prompted(session, params, channel)
         return await super().answer(session, request, channel)
 
-    def _own(self, session: Session) -> ServedConversation | None:
+    def _conversation_of(self, session: Session) -> ServedConversation | None:
         """Return the conversation of a client's connection; None if it has none."""
         client = self._clients.get(session)
         return None if client is None else client.own
@@ -333,7 +333,7 @@ class AgentServer(ResourceServer):
         if self.stopping and "requestState" not in params:
             raise RequestRefused(INTERNAL_ERROR, "the server is about to stop")
         held = await self._held(session, params, channel)
-        own = self._own(session) if held is None else held[1]
+        own = self._conversation_of(session) if held is None else held[1]
         exposed = self._exposed_by(own)
         if name not in exposed:
             if any(tool.name == name for tool in self.service.tools()):
@@ -398,14 +398,14 @@ class AgentServer(ResourceServer):
         answer: ToolAnswer = await self._admin.call(name, arguments)
         if not answer.is_error:
             self._loaded()
-            await self.scopes.renew(self._own(session) if held is None else held[1])
+            await self.scopes.renew(self._conversation_of(session) if held is None else held[1])
             await self.cards_changed()
         return self.service.seal(Answer(answer.data), session)
 
     async def _prompted(self, session: Session, params: JsonObject, channel: Channel) -> Answer:
         name = text_of(params, "name")
         held = await self._held(session, params, channel, begin=False)
-        own = self._own(session) if held is None else held[1]
+        own = self._conversation_of(session) if held is None else held[1]
         agent = self._exposed_by(own).of_prompt(name)
         if agent is None:
             raise bad_params(f"there is no prompt `{shown(name)}`")
@@ -446,14 +446,14 @@ class AgentServer(ResourceServer):
         return known
 
     def _list_tools(self, session: Session, params: JsonObject) -> Answer:
-        exposed = self._exposed_by(self._own(session)).agents
+        exposed = self._exposed_by(self._conversation_of(session)).agents
         found = {name: one.tool for name, one in exposed.items()}
         for tool in (*self._admin.tools(), *self.service.tools()):
             found[tool.name] = encode(tool.data)
         return _listed("tools/list", "tools", found, params)
 
     def _list_prompts(self, session: Session, params: JsonObject) -> Answer:
-        exposed = self._exposed_by(self._own(session)).agents
+        exposed = self._exposed_by(self._conversation_of(session)).agents
         found = {name: one.prompt for name, one in exposed.items()}
         return _listed("prompts/list", "prompts", found, params)
 

@@ -266,16 +266,18 @@ class Listener:
             if error.errno not in _NO_ROOM:
                 await anyio.sleep(_PAUSE_SECONDS)
             elif not self.connections.end_most_silent():
-                await self._turn_away()
+                await self._reject_next()
             await checkpoint()  # an ended connection returns its descriptor in a later step
             return
-        _keep_little_unsent(connection)
+        _limit_unsent(connection)
         try:
-            await loop.connect_accepted_socket(lambda: _Buffered(new_protocol()), connection)
+            await loop.connect_accepted_socket(
+                lambda: _BufferedProtocol(new_protocol()), connection
+            )
         except OSError:
             connection.close()
 
-    async def _turn_away(self) -> None:
+    async def _reject_next(self) -> None:
         """Accept a connection with the reserved descriptor and close it at once."""
         if self._reserve is None:
             await anyio.sleep(_PAUSE_SECONDS)
@@ -302,7 +304,7 @@ class Listener:
             self.connections.check(get_running_loop().time())
 
 
-class _Buffered(BufferedProtocol):
+class _BufferedProtocol(BufferedProtocol):
     """A protocol that reads into its own buffers, as the transport of its connection sees it.
 
     uvloop ignores the buffers of a protocol that is an `asyncio.Protocol` too, as the protocols of
@@ -325,7 +327,7 @@ _TRANSPORT_CALLS: Final = (
 )
 
 
-def _keep_little_unsent(connection: socket.socket) -> None:
+def _limit_unsent(connection: socket.socket) -> None:
     """Limit how much of an answer the system buffers before the client reads it.
 
     It would take megabytes of answers to a client that reads none.

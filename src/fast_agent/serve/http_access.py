@@ -116,7 +116,7 @@ class Refusal(NamedTuple):
     closes: bool = False
 
 
-class Checked(NamedTuple):
+class AccessCheck(NamedTuple):
     """What a policy says of a request.
 
     Args:
@@ -151,7 +151,7 @@ class AccessPolicy:
 
     def check(
         self, method: str, given: Mapping[bytes, bytes], headers: Headers, path: str = ""
-    ) -> Checked:
+    ) -> AccessCheck:
         """Check a request by its head.
 
         Args:
@@ -161,12 +161,12 @@ class AccessPolicy:
             path: What is requested. `HEALTH_PATH` takes no token, and HTTP/1.0 without a `Host`:
                 load balancers may send neither.
         """
-        if len(given) < len(headers) and (twice := _given_twice(headers)):
-            return Checked(Refusal(400, f"the request has more than one `{twice}` header"))
+        if len(given) < len(headers) and (twice := _repeated_header(headers)):
+            return AccessCheck(Refusal(400, f"the request has more than one `{twice}` header"))
         host = given.get(b"host", self._own_host if path == HEALTH_PATH else None)
         refusal = self._check_host(host)
         if host is None or refusal is not None:
-            return Checked(refusal)
+            return AccessCheck(refusal)
         origin = given.get(b"origin")
         if origin is None and self._token is None:
             return _ACCEPTED
@@ -175,13 +175,13 @@ class AccessPolicy:
             if origin.decode("latin-1").lower() in self._origins:
                 shared = _sharing(origin)
             elif not self._is_own_origin(origin, host):
-                return Checked(_unknown_origin(origin))
+                return AccessCheck(_unknown_origin(origin))
             if shared and method == "OPTIONS" and b"access-control-request-method" in given:
-                return Checked(_preflight(given), shared)
-        has_right = self._token is None or self._bears_token(given.get(b"authorization"))
+                return AccessCheck(_preflight(given), shared)
+        has_right = self._token is None or self._has_valid_token(given.get(b"authorization"))
         if not has_right and path != HEALTH_PATH:
-            return Checked(_NO_TOKEN, shared)
-        return Checked(None, shared)
+            return AccessCheck(_NO_TOKEN, shared)
+        return AccessCheck(None, shared)
 
     def _check_host(self, given: bytes | None) -> Refusal | None:
         if given is None:
@@ -222,14 +222,14 @@ class AccessPolicy:
             return found is not None and self._is_own(found[1], found[2] or "80")
         return name == host.decode("latin-1").lower()
 
-    def _bears_token(self, given: bytes | None) -> bool:
+    def _has_valid_token(self, given: bytes | None) -> bool:
         if given is None or self._token is None:
             return False
         kind, space, token = given.partition(b" ")
         return hmac.compare_digest(kind.lower() + space + token.strip(), self._token)
 
 
-_ACCEPTED = Checked(None)
+_ACCEPTED = AccessCheck(None)
 _NO_TOKEN = Refusal(401, "a bearer token is needed", [(b"www-authenticate", b"Bearer")])
 
 
@@ -250,7 +250,7 @@ def _no_network(text: str) -> str | None:
     return None
 
 
-def _given_twice(headers: Headers) -> str | None:
+def _repeated_header(headers: Headers) -> str | None:
     """Return a header that may be given once only, and was given more often."""
     names = [name for name, _ in headers]
     return next((one.decode() for one in _SINGLE if names.count(one) > 1), None)

@@ -253,7 +253,7 @@ class HttpApp:
             await exchange.report_health()
         elif scope["path"] not in self._paths:
             text = f"nothing is served at this path; try `{self._path}`"
-            await exchange.refuse(_Refused(404, RpcError(INVALID_REQUEST, text)))
+            await exchange.refuse(_RejectedError(404, RpcError(INVALID_REQUEST, text)))
         else:
             await exchange.answer()
 
@@ -268,7 +268,7 @@ class HttpApp:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-class _Refused(Exception):  # noqa: N818 (it is said of a request)
+class _RejectedError(Exception):
     """A request that gets no further.
 
     Args:
@@ -325,7 +325,7 @@ class _Exchange:
                 await self._answer_modern(version)
             else:
                 await self._answer_handshake()
-        except _Refused as refused:
+        except _RejectedError as refused:
             await self.refuse(refused)
 
     async def report_health(self) -> None:
@@ -333,18 +333,18 @@ class _Exchange:
         if self._method not in {"GET", "HEAD"}:
             await self.refuse(_not_allowed("GET, HEAD"))
         elif self._server.stopping:
-            await self._to(None).finish(b'{"status":"stopping"}', 503)
+            await self._answer_to(None).finish(b'{"status":"stopping"}', 503)
         else:
-            await self._to(None).finish(b'{"status":"ok"}')
+            await self._answer_to(None).finish(b'{"status":"ok"}')
 
-    async def refuse(self, refused: _Refused, opened: HttpSession | None = None) -> None:
+    async def refuse(self, refused: _RejectedError, opened: HttpSession | None = None) -> None:
         """Refuse it."""
         problem = refused.problem
         number = problem.request_id if isinstance(problem, InvalidMessageError) else None
         message = error_message(number, problem.wire)
-        await self._to(opened).finish(message, refused.status, refused.headers)
+        await self._answer_to(opened).finish(message, refused.status, refused.headers)
 
-    def _to(self, opened: HttpSession | None, *, streams: bool = False) -> HttpAnswer:
+    def _answer_to(self, opened: HttpSession | None, *, streams: bool = False) -> HttpAnswer:
         return HttpAnswer(self._send, self._owner, opened, streams=streams)
 
     # Sessions.
@@ -353,11 +353,11 @@ class _Exchange:
         name = self._headers.get(SESSION_ID)
         opened = None if name is None else self._sessions.find(name)
         if name is not None and opened is None:
-            raise _Refused(404, RpcError(INVALID_REQUEST, "Session not found"))
+            raise _RejectedError(404, RpcError(INVALID_REQUEST, "Session not found"))
         try:
             with nullcontext() if opened is None else self._sessions.used(opened):
                 await self._answer_in(opened)
-        except _Refused as refused:
+        except _RejectedError as refused:
             await self.refuse(refused, opened)
 
     async def _answer_in(self, opened: HttpSession | None) -> None:
@@ -372,7 +372,7 @@ class _Exchange:
             raise _no_session()
         if self._method == "DELETE":
             await self._sessions.close(opened)
-            await self._to(opened).send_nothing(200)
+            await self._answer_to(opened).send_nothing(200)
         else:
             await self._follow(opened)
 
@@ -391,7 +391,7 @@ class _Exchange:
             opened.pending.take(message)
         elif message.method == "notifications/cancelled":
             opened.calls.cancel(message.params.get("requestId"))
-        await self._to(opened).send_nothing(202)
+        await self._answer_to(opened).send_nothing(202)
 
     async def _open(self, request: Request) -> None:
         """Answer a handshake."""
@@ -399,27 +399,27 @@ class _Exchange:
         opened = await self._sessions.new(owner)
         if opened is None:
             problem = RpcError(INTERNAL_ERROR, "too many sessions are open; try again later")
-            raise _Refused(503, problem, [(b"retry-after", b"5")])
+            raise _RejectedError(503, problem, [(b"retry-after", b"5")])
         result: bytes | None = None
         with self._sessions.used(opened):
             try:
                 self._server.admit(opened.session, request)
-                answer = await self._server.serve(opened.session, request, self._to(opened))
+                answer = await self._server.serve(opened.session, request, self._answer_to(opened))
                 await self._server.open(opened.session, request.params)
                 result = result_message(request.id, answer)
             except RpcError as problem:
-                await self._to(None).finish(error_message(request.id, problem.wire))
+                await self._answer_to(None).finish(error_message(request.id, problem.wire))
             except FastAgentError as error:
                 problem = RpcError(INTERNAL_ERROR, error.message)
-                await self._to(None).finish(error_message(request.id, problem.wire))
+                await self._answer_to(None).finish(error_message(request.id, problem.wire))
             finally:
                 if result is None:
                     await self._sessions.close(opened)
             if result is not None:
-                await self._to(opened).finish(result)
+                await self._answer_to(opened).finish(result)
 
     async def _call(self, opened: HttpSession, request: Request) -> None:
-        to = self._to(opened, streams=self._server.streams)
+        to = self._answer_to(opened, streams=self._server.streams)
         message: bytes | None = None
         try:
             scope = opened.calls.start(request.id)
@@ -448,9 +448,9 @@ class _Exchange:
                 problem = RpcError(
                     INVALID_REQUEST, "Conflict: Only one SSE stream is allowed per session"
                 )
-                raise _Refused(409, problem)
+                raise _RejectedError(409, problem)
             opened.stream.cancel()
-        to = self._to(opened, streams=True)
+        to = self._answer_to(opened, streams=True)
         with anyio.CancelScope() as own:
             opened.stream = own
             try:
@@ -471,18 +471,18 @@ class _Exchange:
         message = await self._message()
         if isinstance(message, Response):
             problem = RpcError(INVALID_REQUEST, "the newest protocol takes no answers")
-            raise _Refused(400, problem)
+            raise _RejectedError(400, problem)
         if not isinstance(message, Request):
             if version not in {one.encode() for one in MODERN_VERSIONS}:
                 problem = rpc_error(unsupported(version.decode("latin-1")), _modern_session())
-                raise _Refused(400, problem)
-            await self._to(None).send_nothing(202)
+                raise _RejectedError(400, problem)
+            await self._answer_to(None).send_nothing(202)
             return
         streams = accepts(self._headers, EVENTS)
         if message.method == LISTEN and not streams:
             raise _not_acceptable("text/event-stream")
         streams = streams and (self._server.streams or message.method == LISTEN)
-        to = self._to(None, streams=streams)
+        to = self._answer_to(None, streams=streams)
         session = _modern_session()
         answer: bytes | None = None
         try:
@@ -527,7 +527,7 @@ class _Exchange:
         kind = self._headers.get(b"content-type", b"")
         if kind != JSON and kind.partition(b";")[0].strip().lower() != JSON:
             problem = RpcError(INVALID_REQUEST, "`Content-Type` must be application/json")
-            raise _Refused(400, problem)
+            raise _RejectedError(400, problem)
         if not accepts(self._headers, JSON):
             raise _not_acceptable("application/json")
         modern = self._headers.get(_VERSION, b"") in _MODERN
@@ -538,7 +538,7 @@ class _Exchange:
         try:
             return read_message(await self._body())
         except InvalidMessageError as problem:
-            raise _Refused(400, problem) from None
+            raise _RejectedError(400, problem) from None
 
     async def _body(self) -> bytes:
         parts: list[bytes] = []
@@ -600,17 +600,19 @@ def _mismatch(header: str, what: str) -> RpcError:
     return RpcError(HEADER_MISMATCH, f"the `{header}` header is not {what}")
 
 
-def _no_session() -> _Refused:
-    return _Refused(400, RpcError(INVALID_REQUEST, "Bad Request: Missing session ID"))
+def _no_session() -> _RejectedError:
+    return _RejectedError(400, RpcError(INVALID_REQUEST, "Bad Request: Missing session ID"))
 
 
-def _not_acceptable(kinds: str) -> _Refused:
-    return _Refused(406, RpcError(INVALID_REQUEST, f"Not Acceptable: Client must accept {kinds}"))
+def _not_acceptable(kinds: str) -> _RejectedError:
+    return _RejectedError(
+        406, RpcError(INVALID_REQUEST, f"Not Acceptable: Client must accept {kinds}")
+    )
 
 
-def _not_allowed(methods: str) -> _Refused:
+def _not_allowed(methods: str) -> _RejectedError:
     problem = RpcError(INVALID_REQUEST, "Method Not Allowed")
-    return _Refused(405, problem, [(b"allow", methods.encode())])
+    return _RejectedError(405, problem, [(b"allow", methods.encode())])
 
 
 def accepts(headers: Mapping[bytes, bytes], kind: bytes) -> bool:

@@ -53,7 +53,7 @@ _INVALID: Final = Refusal(400, "the request is not valid HTTP", closes=True)
 _BUSY: Final = Refusal(503, "the server is busy", [(b"retry-after", b"5")], closes=True)
 
 
-class _Reading(Enum):
+class _ReadState(Enum):
     """What the next bytes of a connection are."""
 
     NOTHING = auto()
@@ -68,7 +68,7 @@ class _Reading(Enum):
     """Nothing: the connection was answered for the last time, and the client has to close it."""
 
 
-_NOTHING, _HEAD, _BODY, _NEXT, _REFUSED, _ENDED = _Reading
+_NOTHING, _HEAD, _BODY, _NEXT, _REFUSED, _ENDED = _ReadState
 """Constants: attributes of an enumeration take 0.2 µs each, and a request asks for twenty."""
 
 
@@ -105,7 +105,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._limits = connections.limits
         self._access = access
         self._log = log
-        self._reading: _Reading = _NOTHING
+        self._reading: _ReadState = _NOTHING
         self._since = self.loop.time()
         """When the client was last active; in a head, when the head started."""
         self._patience = self._limits.head_seconds
@@ -131,7 +131,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:
         """Start a connection, or refuse it if there are too many."""
-        joined = _Joined(transport, self.loop)
+        joined = _BatchingTransport(transport, self.loop)
         super().connection_made(joined)  # type: ignore[arg-type]
         self.flow = _WriteFlow(joined)  # type: ignore[arg-type]
         transport.set_write_buffer_limits(high=0)  # writing is paused while anything is unwritten
@@ -473,7 +473,7 @@ class _WriteFlow(FlowControl):
         """Do nothing."""
 
 
-class _Joined:
+class _BatchingTransport:
     """A transport that writes what one step of the event loop gave it, at the step's end."""
 
     def __init__(self, transport: Transport, loop: AbstractEventLoop) -> None:

@@ -64,13 +64,13 @@ class CumulativeTranscript:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """Every turn so far."""
-        return tuple(self._whole())
+        return tuple(self._all_entries())
 
     def __len__(self) -> int:
-        return len(self._whole())
+        return len(self._all_entries())
 
     def __iter__(self) -> Iterator[Entry]:
-        return iter(self._whole())
+        return iter(self._all_entries())
 
     def append(self, entry: Entry) -> None:
         """Add a turn that ended."""
@@ -100,14 +100,14 @@ class CumulativeTranscript:
         another turn before gets a new one, with its result. Only what was added since the last
         time is worked on; the rest is shared.
         """
-        entries = self._whole()
+        entries = self._all_entries()
         for entry in entries[self._viewed :]:
             for message in self._ids.own_block(entry.messages):
                 self._view = append_to_view(self._view, message)
         self._viewed = len(entries)
         return close_open_calls(self._view, LOST)
 
-    def _whole(self) -> list[Entry]:
+    def _all_entries(self) -> list[Entry]:
         if self._past is not None:
             self._entries[:0] = self._past()
             self._past = None

@@ -140,21 +140,21 @@ class HistoryCompacted:
 
 
 @frozen
-class Rewound:
+class SessionRewound:
     """What came after event `kept` counts no more; it stays in the log."""
 
     kept: int
 
 
 @frozen
-class Titled:
+class SessionTitled:
     """The session has this title."""
 
     title: str
 
 
 @frozen
-class Queued:
+class MessagesQueued:
     """These messages wait for the turns before them, in this order; none did where it is empty."""
 
     texts: tuple[str, ...]
@@ -170,9 +170,9 @@ SessionEvent: TypeAlias = (
     | HistoryReplaced
     | HistoryExtended
     | HistoryCompacted
-    | Rewound
-    | Titled
-    | Queued
+    | SessionRewound
+    | SessionTitled
+    | MessagesQueued
 )
 
 TURN, MESSAGE, RESULT, END, BLOCK = "turn", "message", "result", "end", "block"
@@ -269,11 +269,11 @@ def row_of(event: SessionEvent) -> Row:  # noqa: C901 (one line for each kind)
             native = None if event.native is None else json.dumps(event.native, default=dict)
             summary = _encodable(event.summary)
             return Row(COMPACTED, None, event.agent, None, event.start, None, native, summary)
-        case Rewound():
+        case SessionRewound():
             return Row(REWOUND, number=event.kept)
-        case Titled():
+        case SessionTitled():
             return Row(TITLED, data=_encodable(event.title))
-        case Queued():
+        case MessagesQueued():
             return Row(QUEUED, data=json.dumps(event.texts))
         case _:
             assert_never(event)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from fast_agent.errors import SessionError
 from fast_agent.messages.history import HistoryDocument
 from fast_agent.messages.json_message import write_json_history
 from fast_agent.messages.message import TextContent
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean, local_minute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +69,7 @@ def export_markdown(summary: SessionSummary, state: SessionState) -> str:
     Raises:
         SessionError: A message is damaged.
     """
-    began = datetime.fromtimestamp(summary.created).astimezone().isoformat(" ", "minutes")
+    began = local_minute(summary.created)
     lines = [
         f"# {_line(summary.title) or 'Session'}",
         "",
@@ -99,11 +98,11 @@ def _message(message: Message) -> Iterator[str]:
             "",
             f"**{'Error' if result.is_error else 'Result'}**",
             "",
-            _fenced(_said(result)),
+            _fenced(_result_text(result)),
         )
 
 
-def _said(result: ToolResult) -> str:
+def _result_text(result: ToolResult) -> str:
     return "\n".join(
         block.text if isinstance(block, TextContent) else _block(block) for block in result.content
     )

@@ -177,7 +177,7 @@ class SessionJournal:
             SessionError: A message is damaged.
         """
         with collection_paused():
-            messages = self._now(agent).history(agent)
+            messages = self._state_for(agent).history(agent)
             return None if messages is None else History(messages)
 
     def compaction(self, agent: str) -> HistoryCompacted | None:
@@ -186,9 +186,9 @@ class SessionJournal:
         Raises:
             SessionError: The log is damaged.
         """
-        return self._now(agent).compaction(agent)
+        return self._state_for(agent).compaction(agent)
 
-    def _now(self, agent: str) -> SessionState:
+    def _state_for(self, agent: str) -> SessionState:
         if agent in self._touched:
             return state_of(self._log, running=False)
         return self._state

@@ -12,10 +12,10 @@ from fast_agent.sessions.event import (
     REWOUND,
     BlockListed,
     MessageAdded,
-    Queued,
-    Rewound,
+    MessagesQueued,
     Row,
-    Titled,
+    SessionRewound,
+    SessionTitled,
     TurnEnded,
     row_of,
 )
@@ -80,7 +80,7 @@ class SetChange:
 
 
 @frozen
-class Interrupted:
+class InterruptedTurn:
     """A turn that was under way when the process of its session was killed.
 
     Args:
@@ -100,7 +100,7 @@ class TurnCarrier(Steps, Protocol):
     """Carries the turns of a session, so that one that was killed can continue."""
 
     @property
-    def interrupted(self) -> Interrupted | None:
+    def interrupted(self) -> InterruptedTurn | None:
         """The turn that was under way when the process was killed, or None."""
         ...
 
@@ -215,7 +215,7 @@ class Session:
         Raises:
             SessionError: It cannot be written.
         """
-        self._record(Titled(title))
+        self._record(SessionTitled(title))
 
     def keep_queue(self, texts: Iterable[str]) -> None:
         """Record the messages that wait to be sent, in place of those recorded before.
@@ -223,7 +223,7 @@ class Session:
         Raises:
             SessionError: It cannot be written.
         """
-        self._record(Queued(tuple(texts)))
+        self._record(MessagesQueued(tuple(texts)))
 
     def rewind(self, turn: int | str) -> None:
         """Go back to where a turn had just ended; what came after it stays in the log.
@@ -240,7 +240,7 @@ class Session:
         state = self.state
         if any(running.ended is None for running in state.open_turns):
             raise SessionError(f"session `{self.id}` cannot be rewound while a turn is running")
-        self._record(Rewound(end_of(state, turn)))
+        self._record(SessionRewound(end_of(state, turn)))
         self.journal.restart(self._recovered())
 
     def events_after(self, turn: int | str) -> list[tuple[float, Row]]:
@@ -292,7 +292,7 @@ class Session:
         return self._log.acquire()
 
     @property
-    def interrupted(self) -> Interrupted | None:
+    def interrupted(self) -> InterruptedTurn | None:
         """The last turn, where its process was killed and it can continue from its last step.
 
         Raises:
@@ -308,7 +308,7 @@ class Session:
         # A turn that had ended was killed while its steps were deleted.
         return found if turns[-1].stop_reason == "cancelled" else None
 
-    def take_up(self) -> Interrupted:
+    def take_up(self) -> InterruptedTurn:
         """Go back to before the interrupted turn, and let its message continue it.
 
         Live agents are to be restored after this, and its message is to be sent to its agent.
@@ -319,7 +319,7 @@ class Session:
         found = self.interrupted
         if found is None or self._carrier is None:
             raise SessionError("no turn of this session was interrupted")
-        self._record(Rewound(self.state.turns[-1].began - 1))
+        self._record(SessionRewound(self.state.turns[-1].began - 1))
         self.journal.restart(self._recovered())
         self._carrier.take_up()
         return found

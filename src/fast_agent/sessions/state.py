@@ -168,7 +168,7 @@ _USED = re.compile("[0-9]{1,18}( [0-9]{1,18}){5,7}")
 """The counts of what a turn used; sessions from before prices have six."""
 
 
-class _Past:
+class _AgentPast:
     """What an agent remembers: turns and lists of messages, in order, read when asked for."""
 
     __slots__ = ("compaction", "parts", "version")
@@ -221,7 +221,7 @@ class SessionState:
         self.rewinds: list[tuple[int, int]] = []
         self._turns: dict[str, TurnRecord] = {}
         self._listed: list[str] = []
-        self._pasts: dict[str, _Past] = {}
+        self._pasts: dict[str, _AgentPast] = {}
         self._take_all(rows)
         if running:
             self._close()
@@ -278,10 +278,10 @@ class SessionState:
         """
         return [self._turns[turn_id].entry() for turn_id in self._listed]
 
-    def _past(self, agent: str) -> _Past:
+    def _past(self, agent: str) -> _AgentPast:
         past = self._pasts.get(agent)
         if past is None:
-            past = self._pasts[agent] = _Past()
+            past = self._pasts[agent] = _AgentPast()
         return past
 
     def _take_all(self, rows: Iterable[Logged]) -> None:
@@ -331,9 +331,9 @@ class SessionState:
             made = HistoryCompacted(agent or "", number or 0, data or "", native)
             self._past(made.agent).compaction = made
         else:
-            self._take_rare(kind, agent or "", flag, data or "")
+            self._apply_rare(kind, agent or "", flag, data or "")
 
-    def _take_rare(self, kind: str, agent: str, flag: int | None, data: str) -> None:
+    def _apply_rare(self, kind: str, agent: str, flag: int | None, data: str) -> None:
         match kind:
             case k if k == BLOCK:
                 self._list(read_ids(data))

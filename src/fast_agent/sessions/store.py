@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.config.settings import DISK_SECONDS
 from fast_agent.errors import SessionError
-from fast_agent.sessions.event import Row, Titled, row_of
+from fast_agent.sessions.event import Row, SessionTitled, row_of
 from fast_agent.sessions.facts import SessionFacts, SessionSets
 from fast_agent.sessions.integrity import whole_turns
 from fast_agent.sessions.log import SESSION_ID, summary_of
@@ -22,7 +22,7 @@ from fast_agent.sessions.session import Session, end_of
 from fast_agent.sessions.sqlite.files import SessionFiles
 from fast_agent.sessions.state import living, state_of
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ class SessionStore:
             created=now,
             cwd="" if cwd is None else str(cwd),
             parent=parent,
-            brought=brought or self._brought(parent),
+            brought=brought or self._current_sets(parent),
         )
         texts = facts.texts()
         if alias is not None:
@@ -224,7 +224,7 @@ class SessionStore:
                 return one.id
         return None
 
-    def _brought(self, parent: str | None) -> SessionSets | None:
+    def _current_sets(self, parent: str | None) -> SessionSets | None:
         """Return the sets of this run, for a session that starts in it; a copy has its own."""
         if self._provenance is None or parent is not None:
             return None
@@ -315,7 +315,7 @@ class SessionStore:
         log = self._logs.open(self.find(session_id))
         log.redact = self._redact
         try:
-            log.append_durably(row_of(Titled(title)))
+            log.append_durably(row_of(SessionTitled(title)))
         finally:
             log.close()
 

@@ -100,9 +100,9 @@ class Parts:
     def digest(self, value: JsonValue) -> str:
         """Name a piece; the same for equal ones."""
         redacted, text = self.redactor.written(value, _ENCODER)
-        return self._kept(redacted, text)
+        return self._store(redacted, text)
 
-    def _kept(self, value: JsonValue, text: str) -> str:
+    def _store(self, value: JsonValue, text: str) -> str:
         digest = sha256(text.encode()).hexdigest()[:_DIGITS]
         if digest not in self._known:
             self._known.add(digest)
@@ -139,7 +139,7 @@ class Parts:
             longer = self._lines.get((line, last))
             if longer is None:
                 text = f'{{"after":"{line}","message":"{last}"}}'  # digests hold nothing to hide
-                longer = self._kept({"after": line, "message": last}, text)
+                longer = self._store({"after": line, "message": last}, text)
                 self._lines[(line, last)] = longer
             line = longer
         return line

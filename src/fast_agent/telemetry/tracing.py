@@ -157,7 +157,7 @@ class Tracing:
         name = f"{attributes[self._attributes['operation']]} {origin.agent}"
         self._turns[origin.turn_id] = turn = self._open(name, attributes)
         if origin.parent_call_id is None:
-            _link_to_former_life(turn.span)
+            _link_first_trace(turn.span)
 
     def _end_turn(self, event: TurnFinished) -> None:
         origin = event.origin
@@ -318,7 +318,7 @@ class Tracing:
         return self._redact(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _link_to_former_life(span: Span) -> None:
+def _link_first_trace(span: Span) -> None:
     """Link the turn of a run that continues to the trace in which the run began."""
     from opentelemetry.context import Context
     from opentelemetry.trace import get_current_span
@@ -350,7 +350,7 @@ async def traced(
         is_workflow: Whether the agent of a name is a workflow.
         notify: Called with a line if tracing was requested but cannot start.
     """
-    own = None if has_provider() else _Exporting.make(environ, notify)
+    own = None if has_provider() else _Exporters.make(environ, notify)
     if own is None and not has_provider():
         notify(_MISSING)
         yield None
@@ -372,14 +372,14 @@ async def traced(
 
 
 @dataclass(slots=True)
-class _Exporting:
+class _Exporters:
     """Providers of our own, which send to the collector of the environment."""
 
     tracers: Any
     meters: Any
 
     @classmethod
-    def make(cls, environ: Mapping[str, str], notify: Callable[[str], None]) -> _Exporting | None:
+    def make(cls, environ: Mapping[str, str], notify: Callable[[str], None]) -> _Exporters | None:
         """Return them; None where their packages are not installed."""
         try:
             from opentelemetry.exporter.otlp.proto.http import metric_exporter, trace_exporter

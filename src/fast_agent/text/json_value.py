@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 JsonValue: TypeAlias = (
     "str | int | float | bool | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
@@ -25,9 +25,14 @@ def as_object(value: JsonValue) -> JsonObject:
     return value if isinstance(value, Mapping) else {}
 
 
+def is_list(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
+    """Return whether a value is a list."""
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
 def as_list(value: JsonValue) -> Sequence[JsonValue]:
     """Return a value that is a list; an empty one instead of anything else."""
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+    return value if is_list(value) else ()
 
 
 def value_at(value: JsonValue, path: Keys) -> JsonValue:

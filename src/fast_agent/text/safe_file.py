@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import unicodedata
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
@@ -329,6 +330,11 @@ def sync_to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def folded_name(name: str) -> str:
+    """Return a name as file systems see it that know no case and no forms of letters."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def leads_away(path: Path) -> bool:

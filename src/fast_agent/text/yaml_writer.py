@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeGuard
 
+from fast_agent.text.json_value import is_list
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -111,7 +113,7 @@ def _entry(head: str, value: JsonValue, depth: int) -> Iterator[str]:
     elif _is_mapping(value):
         yield head
         yield from _mapping(value, depth + 1)
-    elif _is_sequence(value):
+    elif is_list(value):
         yield head
         yield from _sequence(value, depth + 1)
 
@@ -128,7 +130,7 @@ def _inline(value: JsonValue, room: int) -> str | None:
         return None if _fits_literal(value) else write_scalar(value, flow=False)
     if not value:
         return "{}" if _is_mapping(value) else "[]"
-    return _flow_list(value, room) if _is_sequence(value) else None
+    return _flow_list(value, room) if is_list(value) else None
 
 
 def _number(value: float) -> str:
@@ -170,7 +172,3 @@ def _literal(head: str, text: str, depth: int) -> Iterator[str]:
 
 def _is_mapping(value: JsonValue) -> TypeGuard[Mapping[str, JsonValue]]:
     return isinstance(value, Mapping)
-
-
-def _is_sequence(value: JsonValue) -> TypeGuard[Sequence[JsonValue]]:
-    return isinstance(value, Sequence) and not isinstance(value, str)

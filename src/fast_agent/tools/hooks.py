@@ -14,16 +14,16 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from fast_agent.errors import RunError, ToolError
-from fast_agent.messages.message import Message
+from fast_agent.messages.message import Message, ToolResult
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.result import error_result, result_of, said
+from fast_agent.tools.result import result_of, said
 from fast_agent.tools.toolbox import WrappedTool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from fast_agent.cards.agent_config import HookPoint
-    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.messages.message import ToolCall
     from fast_agent.models.model import Usage
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.tool import Tool, ToolContext, ToolSource
@@ -149,7 +149,7 @@ class _HookedCall:
                 # The tool's own failure on its way out, not the hook's.
                 raise
             log.exception("hook `%s` failed", hook.name)
-            return error_result(self._call.id, f"hook `{hook.name}` failed: {said(error)}")
+            return ToolResult.error(self._call.id, f"hook `{hook.name}` failed: {said(error)}")
 
     async def _call_tool(self, arguments: JsonObject) -> ToolResult:
         try:

@@ -65,7 +65,7 @@ class FormField:
         Raises:
             ToolError: It does not fit; the message says what would.
         """
-        value = self._several(text) if self.kind == "array" else self._one(text.strip())
+        value = self._several(text) if self.kind == "array" else self._parse_one(text.strip())
         problem = schema_problem(value, self.schema)
         if problem is not None:
             raise ToolError(problem)
@@ -74,7 +74,7 @@ class FormField:
     def _several(self, text: str) -> list[JsonValue]:
         return [self._choose(part.strip()) for part in text.split(",") if part.strip()]
 
-    def _one(self, text: str) -> JsonValue:
+    def _parse_one(self, text: str) -> JsonValue:
         if self.choices:
             return self._choose(text)
         word = text.lower()

@@ -11,7 +11,6 @@ from fast_agent.errors import ToolError
 from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.tools.human import HumanRequest, ask_human, form_fields, schema_problem
-from fast_agent.tools.result import error_result
 from fast_agent.tools.tool import RuntimeTool
 
 if TYPE_CHECKING:
@@ -83,10 +82,10 @@ class HumanInputTool(RuntimeTool):
         try:
             request = _request(call, context.agent_name)
         except ToolError as problem:
-            return error_result(call.id, problem.message)
+            return ToolResult.error(call.id, problem.message)
         human = context.human or self._human
         if human is None:
-            return error_result(call.id, "no user is connected; continue without an answer")
+            return ToolResult.error(call.id, "no user is connected; continue without an answer")
         asked = request
         for _ in range(ATTEMPTS):
             answer = await ask_human(human, asked, call.id)
@@ -94,7 +93,7 @@ class HumanInputTool(RuntimeTool):
             if problem is None:
                 return _result(call.id, answer, request.schema)
             asked = replace(request, message=f"{request.message}\n\nthis does not fit: {problem}")
-        return error_result(call.id, f"the user gave no answer that matches {request.schema}")
+        return ToolResult.error(call.id, f"the user gave no answer that matches {request.schema}")
 
 
 def _request(call: ToolCall, agent_name: str) -> HumanRequest:

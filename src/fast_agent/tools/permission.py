@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.errors import ToolError
 from fast_agent.messages.json_message import result_from_wire, result_to_wire
+from fast_agent.messages.message import ToolResult
 from fast_agent.resources.skill_client.text import summary
 from fast_agent.steps.steps import Codec, Step, asked_of_tool, here
 from fast_agent.text.frozen import frozen
 from fast_agent.tools.allowed_calls import NOTHING_ALLOWED
 from fast_agent.tools.human import HumanRequest
-from fast_agent.tools.result import error_result, said
+from fast_agent.tools.result import said
 from fast_agent.tools.tool import PreviewedTool
 from fast_agent.tools.toolbox import WrappedTool, asks_in_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.messages.message import ToolCall
     from fast_agent.text.json_value import JsonObject
     from fast_agent.tools.allowed_calls import AllowedCalls, SkillPermits
     from fast_agent.tools.human import Human
@@ -142,7 +143,7 @@ class AskedTool(WrappedTool):
             try:
                 change = await tool.preview(call.arguments)
             except ToolError as error:  # a call that cannot run needs no permission
-                return error_result(call.id, said(error))
+                return ToolResult.error(call.id, said(error))
         request = PermissionRequest(
             call=call,
             context=context,
@@ -152,7 +153,7 @@ class AskedTool(WrappedTool):
         )
         refused = await _asked(self._permission, request, self._permits)
         if refused is not None:
-            return error_result(call.id, f"`{call.name}` was not run: {refused}")
+            return ToolResult.error(call.id, f"`{call.name}` was not run: {refused}")
         return await _permitted(tool, call, context)
 
 
@@ -212,7 +213,7 @@ _REFUSAL: Final[Codec[str | None]] = Codec(
 
 
 @frozen
-class Asking:
+class PermissionRules:
     """Which calls of an agent need permission, and who grants it.
 
     Args:
@@ -229,9 +230,9 @@ class Asking:
 
     def over(self, tools: Iterable[Tool]) -> tuple[Tool, ...]:
         """Return the tools, wrapping those that need permission."""
-        return tuple(map(self._over, tools))
+        return tuple(map(self._wrap_tool, tools))
 
-    def _over(self, tool: Tool) -> Tool:
+    def _wrap_tool(self, tool: Tool) -> Tool:
         name = tool.spec.name
         if any(fnmatchcase(name, pattern) for pattern in self.patterns):
             return AskedTool(tool, self.permission)

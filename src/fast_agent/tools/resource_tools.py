@@ -17,7 +17,7 @@ from fast_agent.resources.resource import TOKENS, WHY, estimate
 from fast_agent.resources.search import SearchIndex
 from fast_agent.resources.sections import excerpt, sections
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.result import error_result, said
+from fast_agent.tools.result import said
 from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
 from fast_agent.tools.worker_threads import WorkerThreads
 
@@ -106,7 +106,7 @@ class ResourceTool(RuntimeTool):
             arguments = ToolArguments(self.spec, call.arguments)
             return ToolResult(call.id, await self.threads.run(lambda: self.work(arguments)))
         except (ResourceError, ToolError) as problem:
-            return error_result(call.id, said(problem))
+            return ToolResult.error(call.id, said(problem))
 
 
 class DocumentLookup:

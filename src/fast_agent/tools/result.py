@@ -85,16 +85,11 @@ def result_of(call_id: str, value: object) -> ToolResult:
         return ToolResult(call_id)
     if isinstance(value, ToolResult):
         return replace(value, id=call_id)
-    whole = _whole(call_id, _wire(value))
+    whole = _read_result(call_id, _wire(value))
     if whole is not None:
         return whole
     blocks = _blocks(value)
     return ToolResult(call_id, blocks) if blocks is not None else _json(call_id, value)
-
-
-def error_result(call_id: str, message: str) -> ToolResult:
-    """Make the result of a call that failed."""
-    return ToolResult(call_id, (TextContent(message),), is_error=True)
 
 
 def said(error: BaseException) -> str:
@@ -114,7 +109,7 @@ def _wire(value: object) -> object:
     return value
 
 
-def _whole(call_id: str, value: object) -> ToolResult | None:
+def _read_result(call_id: str, value: object) -> ToolResult | None:
     """Read a dict that has the form of a whole `CallToolResult`."""
     if not isinstance(value, Mapping):
         return None

@@ -65,7 +65,7 @@ class TerminalHuman:
             except OSError:
                 return HumanAnswer(action="cancel")
             try:
-                return await _Asking(descriptor, self._origins).ask(request)
+                return await _TerminalQuestion(descriptor, self._origins).ask(request)
             except OSError:
                 return HumanAnswer(action="cancel")
             finally:
@@ -78,7 +78,7 @@ class _RefusedError(Exception):
         self.answer = answer
 
 
-class _Asking:
+class _TerminalQuestion:
     """One question at an open terminal."""
 
     def __init__(self, descriptor: int, origins: Origins | None) -> None:

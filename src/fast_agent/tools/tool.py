@@ -28,7 +28,7 @@ from typing import (
 
 from fast_agent.errors import RunError, ToolError
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -412,7 +412,7 @@ class ToolArguments:
         """
         value = self._given.get(name)
         if value is not None and not isinstance(value, str):
-            raise _wrong(name, "string")
+            raise _type_error(name, "string")
         return value
 
     def required_text(self, name: str) -> str:
@@ -436,7 +436,7 @@ class ToolArguments:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise _wrong(name, "integer")
+            raise _type_error(name, "integer")
         if value < least:
             raise ToolError(f"`{name}` must be at least {least}")
         return value
@@ -449,7 +449,7 @@ class ToolArguments:
         """
         value = self._given.get(name, False)
         if not isinstance(value, bool):
-            raise _wrong(name, "boolean")
+            raise _type_error(name, "boolean")
         return value
 
     def mapping(self, name: str) -> JsonObject:
@@ -466,7 +466,7 @@ class ToolArguments:
         return value
 
 
-def _wrong(name: str, kind: str) -> ToolError:
+def _type_error(name: str, kind: str) -> ToolError:
     return ToolError(f"`{name}` must be {_WORDS[kind]}")
 
 

@@ -88,7 +88,7 @@ class Approval:
 
 
 @frozen
-class Standing:
+class ApprovalStatus:
     """How a set stands to its approval.
 
     Args:
@@ -132,9 +132,9 @@ class Approvals:
         self._user = _this_user() if user is None else user
         self._readable = readable
         self._known: tuple[Signature | None, tuple[Approval, ...]] | None = None
-        self._compared: dict[Path, tuple[FoundSet, Approval, Standing]] = {}
+        self._compared: dict[Path, tuple[FoundSet, Approval, ApprovalStatus]] = {}
 
-    def standing(self, found: FoundSet) -> Standing:
+    def standing(self, found: FoundSet) -> ApprovalStatus:
         """Compare a set with what was approved for its root, or for the repository it belongs to.
 
         A linked worktree has the approvals of its repository for files of equal digest.
@@ -146,12 +146,12 @@ class Approvals:
             repository = repository_of(found.root)
             lent = None if repository is None else known.get(str(repository))
             if lent is None or lent.answer == "declined":
-                return Standing("new", added=found.effects)
+                return ApprovalStatus("new", added=found.effects)
             standing = _compare(found, lent)
             return standing if standing.state == "approved" else _as_new(found, standing)
         if own.answer == "declined":
             same = own.digest == found.digest and set(own.effects) == set(found.effects)
-            return Standing("declined" if same else "new", added=found.effects)
+            return ApprovalStatus("declined" if same else "new", added=found.effects)
         compared = self._compared.get(found.root)
         if compared is None or compared[0] is not found or compared[1] is not own:
             compared = found, own, _compare(found, own)
@@ -383,23 +383,23 @@ def _this_user() -> int:
     return os.getuid() if hasattr(os, "getuid") else 0
 
 
-def _compare(found: FoundSet, approval: Approval) -> Standing:
+def _compare(found: FoundSet, approval: Approval) -> ApprovalStatus:
     now = frozenset(found.effects)
     closed = any(one.refusal is not None for one in found.effects)
     can_act = frozenset(one for one in now if one.refusal is None) if closed else now
     same_files = found.digest == approval.digest
     if same_files and tuple(map(_written_effect, found.effects)) == approval.written:
-        return Standing("approved", can_act, since=approval.on)
+        return ApprovalStatus("approved", can_act, since=approval.on)
     before = frozenset(approval.effects)
     if same_files and now == before:
-        return Standing("approved", can_act, since=approval.on)
+        return ApprovalStatus("approved", can_act, since=approval.on)
     rewritten = _rewritten(found, approval)
     allowed = frozenset(one for one in can_act & before if one.path not in rewritten)
     added = tuple(one for one in found.effects if one not in before)
     gone = tuple(one for one in approval.effects if one not in now)
     if not added and not rewritten:
-        return Standing("approved", can_act, gone=gone, since=approval.on)
-    return Standing("changed", allowed, added, gone, rewritten, approval.on)
+        return ApprovalStatus("approved", can_act, gone=gone, since=approval.on)
+    return ApprovalStatus("changed", allowed, added, gone, rewritten, approval.on)
 
 
 def _with_earlier(approval: Approval, earlier: Approval) -> Approval:
@@ -443,21 +443,21 @@ def _rewritten(found: FoundSet, approval: Approval) -> tuple[str, ...]:
         if found.files.get(path) == approval.files.get(path):
             continue
         harmless = approval.prose or len(own) < before.get(path, 0)
-        if not harmless or any(map(_words_matter, own)):
+        if not harmless or any(map(_depends_on_prose, own)):
             changed.append(path)
     return tuple(changed)
 
 
-def _words_matter(effect: Effect) -> bool:
+def _depends_on_prose(effect: Effect) -> bool:
     shell = effect.kind == "run" and effect.subject.startswith(ANY_COMMAND)
     return effect.kind in _PROSE_KINDS or shell
 
 
-def _as_new(found: FoundSet, standing: Standing) -> Standing:
+def _as_new(found: FoundSet, standing: ApprovalStatus) -> ApprovalStatus:
     """Lend a worktree what is equal in its repository; the rest is new to it."""
     allowed = standing.allowed
     rest = tuple(effect for effect in found.effects if effect not in allowed)
-    return Standing("new", allowed, rest)
+    return ApprovalStatus("new", allowed, rest)
 
 
 def _written_approval(approval: Approval) -> JsonObject:

@@ -84,7 +84,7 @@ ParseModel: TypeAlias = "Callable[[str, Mapping[str, str], Collection[str]], Par
 
 
 @frozen(kw_only=True)
-class Given:
+class GivenOptions:
     """What the user gave this run: what a found set may reach, and is compared with.
 
     Args:
@@ -137,7 +137,7 @@ class Context:
     """
 
     root: Root
-    given: Given
+    given: GivenOptions
     cards: Mapping[str, Card] = field(default_factory=_no_cards)
     servers: frozenset[str] = frozenset()
     aliases: Mapping[str, str] = field(default_factory=_none)

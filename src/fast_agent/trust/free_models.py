@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.card import Card
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.trust.context import Context, Given, ParsedModel
+    from fast_agent.trust.context import Context, GivenOptions, ParsedModel
 
 _AMAZON = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN")
 
 
-def has_key(provider: str, given: Given) -> bool:
+def has_key(provider: str, given: GivenOptions) -> bool:
     """Return whether the user has a key for a provider, or reaches it at an address of theirs.
 
     Args:
@@ -35,7 +35,7 @@ def has_key(provider: str, given: Given) -> bool:
     return not facts.key_required and given_address(provider, given) is not None
 
 
-def address_without_key(provider: str, given: Given) -> str | None:
+def address_without_key(provider: str, given: GivenOptions) -> str | None:
     """Return the address of a provider that needs no key, where the user has none for it.
 
     Args:
@@ -72,7 +72,7 @@ def only_talks(text: str, context: Context) -> bool:
     return known
 
 
-def given_address(provider: str, given: Given) -> str | None:
+def given_address(provider: str, given: GivenOptions) -> str | None:
     """Return the address of a provider that the user chose; None for the provider's own."""
     section = given.settings.provider(provider)
     return section.base_url or given.environ.get(PROVIDERS[provider].base_url_variable) or None

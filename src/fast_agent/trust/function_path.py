@@ -17,7 +17,7 @@ from fast_agent.diagnostics.rules import (
 from fast_agent.errors import CardError
 from fast_agent.text.frozen import frozen
 from fast_agent.text.span import Position, Span
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from fast_agent.cards.card import Card
     from fast_agent.text.source import Signature
-    from fast_agent.trust.approvals import Approvals, Standing
+    from fast_agent.trust.approvals import Approvals, ApprovalStatus
     from fast_agent.trust.earlier_approvals import EarlierApprovals
     from fast_agent.trust.effect import Effect, Holder
     from fast_agent.trust.found_set import FoundSet
@@ -285,13 +285,13 @@ class Gate:
     def _is_closed(self, effect: Effect) -> bool:
         return effect.refusal is not None or self.policy.denies(effect)
 
-    def _may_ask(self, found: FoundSet, standing: Standing) -> bool:
+    def _may_ask(self, found: FoundSet, standing: ApprovalStatus) -> bool:
         return self.policy.may_ask and not self._is_declined(found, standing)
 
-    def _is_declined(self, found: FoundSet, standing: Standing) -> bool:
+    def _is_declined(self, found: FoundSet, standing: ApprovalStatus) -> bool:
         return standing.state == "declined" or found.digest in self._declined
 
-    def _ask(self, found: FoundSet, standing: Standing) -> bool:
+    def _ask(self, found: FoundSet, standing: ApprovalStatus) -> bool:
         ask = self.options.asker
         asker = None if ask is None else ask(self.approvals)
         if asker is None or not self._may_ask(found, standing) or found.root in self._asked:

@@ -73,11 +73,11 @@ class Grant:
 
     def allows(self, effect: Effect) -> bool:
         """Return whether an effect is allowed."""
-        return effect in self._now() or self._trusts(effect)
+        return effect in self._current_effects() or self._trusts(effect)
 
     def not_allowed(self, effects: Iterable[Effect]) -> list[Effect]:
         """Return those of the effects that are not allowed, comparing with approvals once."""
-        now = self._now()
+        now = self._current_effects()
         return [one for one in effects if one not in now and not self._trusts(one)]
 
     def _trusts(self, effect: Effect) -> bool:
@@ -87,7 +87,7 @@ class Grant:
     def _denies(self, effect: Effect) -> bool:
         return self.denied is not None and self.denied(effect)
 
-    def _now(self) -> frozenset[Effect]:
+    def _current_effects(self) -> frozenset[Effect]:
         current = self.effects if self.current is None else self.current()
         return current if current is self.effects else self.effects & current
 
@@ -145,7 +145,7 @@ class Grant:
         digest = f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
         real = Path(os.path.realpath(file))
         name = self._inside.name(real)
-        runs = (effect for effect in self._now() if effect.kind == "run")
+        runs = (effect for effect in self._current_effects() if effect.kind == "run")
         if not any(effect.files.get(name) == digest for effect in runs):
             raise TrustError(
                 f"`{file}` is not what was approved, and is not run",
@@ -207,7 +207,7 @@ class Grant:
         place = origin_of(url)
         if self._trusts(Effect("connect", url, Holder("setting", ""), "", terms=place)):
             return
-        connects = (effect for effect in self._now() if effect.kind == "connect")
+        connects = (effect for effect in self._current_effects() if effect.kind == "connect")
         if not any(origin_in(effect, self.environ) == place for effect in connects):
             scheme, host, port = place
             raise TrustError(
@@ -216,13 +216,15 @@ class Grant:
             )
 
     def _may_read(self, real: Path) -> bool:
-        allowed = {self._subject(one) for one in self._now() if one.kind in {"read", "run"}}
+        allowed = {
+            self._subject(one) for one in self._current_effects() if one.kind in {"read", "run"}
+        }
         return any(self._inside.name(one) in allowed for one in (real, *real.parents))
 
     def _may_write(self, real: Path) -> bool:
         """Return whether a file next to the set was approved, if its root is a wide one."""
         inside = self._inside
-        writes = (one.subject for one in self._now() if one.kind == "write")
+        writes = (one.subject for one in self._current_effects() if one.kind == "write")
         return inside.is_wide and any(inside.name(real) == subject for subject in writes)
 
     def _subject(self, effect: Effect) -> str:

@@ -188,13 +188,13 @@ def launches(program: str, args: Sequence[str]) -> bool:
 def _launched(program: str, args: Sequence[str]) -> Sequence[str] | None:
     """Return the words behind `run`, `exec` and the like; None where nothing is launched."""
     for way in _DOWNLOADERS.get(program, ()):
-        rest = _behind(way.split(), args)
+        rest = _words_after(way.split(), args)
         if rest is not None:
             return rest
     return None
 
 
-def _behind(parts: Sequence[str], words: Sequence[str]) -> Sequence[str] | None:
+def _words_after(parts: Sequence[str], words: Sequence[str]) -> Sequence[str] | None:
     """Return the words behind a subcommand; options, each with or without a value, may precede."""
     at = 0
     for part in parts:

@@ -90,7 +90,9 @@ class Root:
     def _holds_end(self, real: str) -> bool:
         if self.is_wide:
             return key_of(real) in self.own
-        return _below(real, str(self.path)) is not None or self._above(real) is not None
+        return (
+            _relative_path(real, str(self.path)) is not None or self._root_above(real) is not None
+        )
 
     def is_free(self, path: Path) -> bool:
         """Return whether a file may be read without approval.
@@ -108,7 +110,7 @@ class Root:
         Args:
             real: Absolute and without links, so that the disk is not asked about them again.
         """
-        below = None if self.is_wide else _below(real, str(self.path))
+        below = None if self.is_wide else _relative_path(real, str(self.path))
         if below is not None and not looks_secret(below):
             return True
         if self.own and key_of(real) in self.own:
@@ -129,17 +131,17 @@ class Root:
         Args:
             path: Absolute.
         """
-        below = _below(path, str(self.path))
+        below = _relative_path(path, str(self.path))
         return self.name(Path(path)) if below is None else below
 
     def _name_of_end(self, real: str) -> str:
-        below = _below(real, str(self.path))
+        below = _relative_path(real, str(self.path))
         if below is None and not self.is_wide:
-            above = self._above(real)
-            below = None if above is None else _below(real, str(above))
+            above = self._root_above(real)
+            below = None if above is None else _relative_path(real, str(above))
         return real if below is None else below or "."
 
-    def _above(self, text: str) -> Path | None:
+    def _root_above(self, text: str) -> Path | None:
         """Return the directory above a path that is the root in another spelling; None without one.
 
         File systems may ignore case or Unicode's composition, which `realpath` leaves as written.
@@ -158,7 +160,7 @@ class Root:
         return above if key is not None and key_of(above) == key else None
 
 
-def _below(path: str, folder: str) -> str | None:
+def _relative_path(path: str, folder: str) -> str | None:
     """Return a path relative to a directory by spelling alone; None where it is not below it."""
     if path == folder:
         return ""
@@ -170,7 +172,7 @@ def _below(path: str, folder: str) -> str | None:
 
 
 def _is_plainly_inside(path: str, root: str) -> bool:
-    below = _below(path, root)
+    below = _relative_path(path, root)
     return below is not None and not looks_secret(below)
 
 

@@ -197,7 +197,7 @@ def _section(file: Path, environ: Mapping[str, str], *, key: str | None) -> Trus
     problems: list[Diagnostic] = []
     layer = read_layer(file, str(file), problems)
     if layer is None:
-        raise _wrong(problems)
+        raise _policy_error(problems)
     value = layer.document.value
     part = (value.get(key) if isinstance(value, dict) else None) if key else value
     if part is None:
@@ -205,12 +205,12 @@ def _section(file: Path, environ: Mapping[str, str], *, key: str | None) -> Trus
     reader = LayerReader(layer, layer.directory, environ)
     tree = reader.tree(TRUST, part)
     if reader.problems:
-        raise _wrong(reader.problems)
+        raise _policy_error(reader.problems)
     settings: TrustSettings = built(TRUST, tree)
     return settings
 
 
-def _wrong(problems: list[Diagnostic]) -> ConfigError:
+def _policy_error(problems: list[Diagnostic]) -> ConfigError:
     first = problems[0]
     return ConfigError(f"`{first.path}`: {first.message}", hint=first.hint, diagnostics=problems)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from fast_agent.text.json_value import JsonObject
-    from fast_agent.trust.approvals import Approvals, Standing
+    from fast_agent.trust.approvals import Approvals, ApprovalStatus
     from fast_agent.trust.effect import Effect
     from fast_agent.trust.found_set import FoundSet
 
@@ -47,7 +47,7 @@ _MARKS: Final = (" ", "+", "-", "~")
 
 
 @runtime_checkable
-class Redacting(Protocol):
+class RedactingStream(Protocol):
     """A stream that hides what looks like a secret."""
 
     def whole(self) -> TextIO:
@@ -58,7 +58,7 @@ class Redacting(Protocol):
 class Asker(Protocol):
     """Asks a user whether a found set may act."""
 
-    def __call__(self, found: FoundSet, standing: Standing) -> Reply:
+    def __call__(self, found: FoundSet, standing: ApprovalStatus) -> Reply:
         """Ask about one set.
 
         Args:
@@ -71,7 +71,9 @@ class Asker(Protocol):
         ...
 
 
-def render_question(found: FoundSet, standing: Standing, *, columns: int | None = None) -> str:
+def render_question(
+    found: FoundSet, standing: ApprovalStatus, *, columns: int | None = None
+) -> str:
     """Write what is asked, without the choices.
 
     A set that is new shows all its effects; one that changed only the difference.
@@ -96,7 +98,7 @@ def render_question(found: FoundSet, standing: Standing, *, columns: int | None 
     else:
         on = f"{standing.since.day} {standing.since:%B}"
         lines = [f"`{shown}` changed since {on}:", *_difference(found, standing, columns)]
-    talking = _talking(found)
+    talking = _model_line(found)
     if talking:
         lines.append(talking)
     if standing.since is not None and not found.is_remote:
@@ -179,7 +181,7 @@ def by_trust(names: Sequence[str], effects: Iterable[Effect]) -> str:
     return f"by --trust {first}{others} {act} in this run: {many or 'no effects'}"
 
 
-def as_json(found: FoundSet, standing: Standing) -> JsonObject:
+def as_json(found: FoundSet, standing: ApprovalStatus) -> JsonObject:
     """Return everything about a set, with its digest, for programs."""
     return {
         "root": str(found.root),
@@ -252,7 +254,7 @@ class TerminalAsker:
         """Return whether both streams are terminals."""
         return _is_terminal(self._source) and _is_terminal(self._sink)
 
-    def __call__(self, found: FoundSet, standing: Standing) -> Reply:
+    def __call__(self, found: FoundSet, standing: ApprovalStatus) -> Reply:
         """Ask about one set. Keys typed before the question was shown never answer it."""
         columns = _columns(self._sink)
         choices = f"{_QUESTION}  {'   '.join(_CHOICES)}"
@@ -294,7 +296,7 @@ def at_terminal(approvals: Approvals) -> TerminalAsker | None:
     import sys
 
     # A user approves what they read, so nothing of it may be hidden.
-    sink = sys.stderr.whole() if isinstance(sys.stderr, Redacting) else sys.stderr
+    sink = sys.stderr.whole() if isinstance(sys.stderr, RedactingStream) else sys.stderr
     asker = TerminalAsker(approvals, sys.stdin, sink)
     return asker if asker.can_ask else None
 
@@ -309,7 +311,7 @@ def shown_root(root: Path) -> str:
     return str(root)
 
 
-def _difference(found: FoundSet, standing: Standing, columns: int | None) -> Iterator[str]:
+def _difference(found: FoundSet, standing: ApprovalStatus, columns: int | None) -> Iterator[str]:
     gone = {_without_files(one): one for one in standing.gone}
     added: list[Effect] = []
     changed: list[Effect] = []
@@ -363,7 +365,7 @@ def _wrapped(line: str, columns: int | None) -> list[str]:
     )
 
 
-def _talking(found: FoundSet) -> str | None:
+def _model_line(found: FoundSet) -> str | None:
     if not found.models:
         return None
     many = len(found.models)

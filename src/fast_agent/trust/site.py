@@ -267,7 +267,7 @@ class Site:
     ) -> Effect | None:
         root = self.context.root
         if has_variable(text):
-            subject = text if text[:1] in {"$", "/", "~"} else self._below(text)
+            subject = text if text[:1] in {"$", "/", "~"} else self._path_from_root(text)
             return self.effect(kind, subject, keys, near=text, notes=(PATH_IN_VARIABLE,))
         place = placed(text, self.directory)
         if place is None:
@@ -281,7 +281,7 @@ class Site:
             return None
         return self.effect(kind, root.name(place), keys, near=text)
 
-    def _below(self, text: str) -> str:
+    def _path_from_root(self, text: str) -> str:
         """Return a path with variables as it is from the root."""
         folder = self.context.root.name(self.directory)
         return text if folder == "." else f"{folder}/{text}"
@@ -307,7 +307,7 @@ class Site:
         if options.path is not None:
             yield self.model_file(options.path, keys, directory, near=text)
         if options.file is not None:
-            yield from self._at(directory).reads(options.file, keys)
+            yield from self._with_directory(directory).reads(options.file, keys)
         if parsed.params.web_search or parsed.params.web_fetch:
             yield self.effect("connect", ANY_PAGE, keys, near=text)
         address = address_without_key(parsed.provider, self.context.given)
@@ -327,7 +327,7 @@ class Site:
             if "run" in effects:
                 yield self.model_file(value, keys, directory, near=head)
             if "read" in effects:
-                yield from self._at(directory).reads(value, keys)
+                yield from self._with_directory(directory).reads(value, keys)
             if "connect" in effects:
                 yield self.effect("connect", ANY_PAGE, keys, near=head)
 
@@ -365,10 +365,10 @@ class Site:
             new: The value the set wants.
             keys: The value that asks for it.
         """
-        effect = self.effect("ease", f"{setting}: {_said(old)} → {_said(new)}", keys)
+        effect = self.effect("ease", f"{setting}: {_value_text(old)} → {_value_text(new)}", keys)
         return replace(effect, instead=old)
 
-    def _at(self, directory: Path) -> Site:
+    def _with_directory(self, directory: Path) -> Site:
         """Return this part with another start of relative paths."""
         if directory == self.directory:
             return self
@@ -438,7 +438,7 @@ def _is_foreign_key(name: str, host: str) -> bool:
     return bool(owners) and not any(is_own_host(one, host) for one in owners)
 
 
-def _said(value: object) -> str:
+def _value_text(value: object) -> str:
     if value is None:
         return "no bound"
     if isinstance(value, bool):

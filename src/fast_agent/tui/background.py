@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = getLogger(__name__)
 
 
-class Background:
+class BackgroundTasks:
     """Starts tasks for those who run outside of any task, where none can be started, as keys do.
 
     Args:

@@ -29,7 +29,7 @@ from fast_agent.commands.command import CommandResult
 from fast_agent.commands.table import COMMANDS, is_command, named_command, run_command
 from fast_agent.config.settings import NO_TUI
 from fast_agent.errors import CardError, FastAgentError, RunError
-from fast_agent.tui.background import Background, ModelImport
+from fast_agent.tui.background import BackgroundTasks, ModelImport
 from fast_agent.tui.drawing.activity import Activity, one_line
 from fast_agent.tui.drawing.images import ImageRoom, Images, PixelSize
 from fast_agent.tui.drawing.rows import clip, shown, wrap
@@ -188,7 +188,7 @@ class Console:
         self.shown_hint = ""
         self.status = StatusCommand(clock, self.redraw, self.note)
         self.turn: TurnState | None = None
-        self._background = Background(self.fail)
+        self._background = BackgroundTasks(self.fail)
         self.start = self._background.start
         self.opened: ConversationController | None = None
         self.commands: Mapping[str, Command] = COMMANDS
@@ -325,7 +325,7 @@ class Console:
                 turn.thoughts += text
             case TurnStarted(origin=origin) if is_top:
                 self.queue.sending = None  # the session has the message now
-                self._keep_queue()
+                self._save_queue()
                 self.file_history.turn_ids.append(origin.turn_id)
             case ModelRequested() if is_top and turn is not None:
                 turn.streamed = False
@@ -464,7 +464,7 @@ class Console:
             many = "message waits" if left == 1 else "messages wait"
             self.note(f"{left} {many} from before; Enter on an empty line sends, /queue lists")
 
-    def _keep_queue(self) -> None:
+    def _save_queue(self) -> None:
         steering = [] if self.turn is None else self.turn.steering
         waiting = [one.message.text for one in steering if not one.taken]
         try:
@@ -484,7 +484,7 @@ class Console:
             opening, self.new_session = self.new_session, None
             try:
                 await self.controller.change_session(await opening())
-                self._keep_queue()  # the new session holds the message before its turn starts
+                self._save_queue()  # the new session holds the message before its turn starts
                 await self._open_file_history()
             except FastAgentError:
                 self.new_session = opening  # the next message may do better
@@ -511,7 +511,7 @@ class Console:
                 self.turn = None
                 self._lines.ended(turn)
         if scope.cancelled_caught:
-            self._say_stopped()
+            self._note_stopped()
         if turn.streamed and command is not None and command.name == "call" and not result.failed:
             result = replace(result, text="")  # the answer stands there already
         await self._follow(result)
@@ -525,7 +525,7 @@ class Console:
         session, held = self.controller.session, self.queue.lines.copy()
         is_parked = self.queue.is_parked
         self.queue.clear()
-        self._keep_queue()
+        self._save_queue()
         try:
             yield
         finally:
@@ -533,7 +533,7 @@ class Console:
             if self.controller.session is not session:
                 self.take_queue()
 
-    def _say_stopped(self) -> None:
+    def _note_stopped(self) -> None:
         dash = "--" if self.theme.ascii_only else "—"
         self.scroll.add_lines([self.theme.warning(f"{dash} stopped")])
 
@@ -607,8 +607,8 @@ class Console:
                 result = await instance.generate(message, skill=skill)
                 self._lines.finished(turn, result)
                 self.last_answer = result.text
-                if agent is None:
-                    self._go_on(name)
+                if agent is None and self.controller.follow(name):
+                    self.note(f"talking to `{self.controller.agent}`")
             except FastAgentError as error:
                 self._lines.ended(turn)
                 self.fail(error)
@@ -619,7 +619,7 @@ class Console:
                 self.queue.put_back(left, parked=self.queue.is_parked)
         if scope.cancelled_caught:
             self._lines.ended(turn)
-            self._say_stopped()
+            self._note_stopped()
         self.redraw()
 
     def _notify(self, turn: TurnState, text: str) -> None:
@@ -629,13 +629,6 @@ class Console:
         if how != "off" and is_long and self._focus.is_lost and not self.programs.is_away:
             with suppress(OSError):
                 self.screen.send(notification(text, os.environ, bell=how == "bell"))
-
-    def _go_on(self, name: str) -> None:
-        """Talk to the agent the conversation continues with."""
-        follower = self.controller.app.goes_on_with(name)
-        if follower != self.controller.agent and follower in self.controller.app.agent_names():
-            self.controller.agent = follower
-            self.note(f"talking to `{follower}`")
 
     # The live area.
 
@@ -655,7 +648,7 @@ class Console:
     def commit(self, lines: Sequence[str]) -> None:
         """Draw the live area, below lines that are finished."""
         self.written += len(lines)
-        self._keep_queue()  # what is shown as queued outlives a crash
+        self._save_queue()  # what is shown as queued outlives a crash
         if self.programs.hold(lines):
             return
         rows, cursor = self._parts.rows()
@@ -671,7 +664,7 @@ class Console:
                 self.redraw()
             self._settles = settles
             self._draw_status()
-            await self._keep_draft()
+            await self._save_draft()
 
     def _draw_status(self) -> None:
         """Run the user's command for the status row, if there is one and it is due."""
@@ -687,7 +680,7 @@ class Console:
         is_secret = question is not None and question.secret
         return "" if is_secret else self.editor.text
 
-    async def _keep_draft(self) -> None:
+    async def _save_draft(self) -> None:
         text = self._draft_text()
         if self.draft is not None and not self.draft.is_kept(text):
             await run_sync(self.draft.keep, text)

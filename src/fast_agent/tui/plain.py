@@ -103,7 +103,7 @@ class PlainConversation:
     async def run(self, tasks: TaskGroup) -> None:
         """Read lines until their end; what is at work then is finished first."""
         console, lines = self._console, LineReader()
-        tasks.start_soon(self._say_what_works)
+        tasks.start_soon(self._report_activity)
         try:
             while not console.is_leaving:
                 line = await lines.line()
@@ -117,7 +117,7 @@ class PlainConversation:
             console.is_leaving = True
             tasks.cancel_scope.cancel()
 
-    async def _say_what_works(self) -> None:
+    async def _report_activity(self) -> None:
         """Say what is at work, where nothing else was said for a while."""
         console, said = self._console, -1
         while True:

@@ -11,6 +11,7 @@ from anyio.to_thread import run_sync
 from fast_agent.commands.command import Command, CommandResult, short
 from fast_agent.errors import RunError
 from fast_agent.text.frozen import frozen
+from fast_agent.text.wording import plural
 from fast_agent.tools.files.file_history import FileRestore, content_of
 from fast_agent.tui.drawing.rows import shown
 from fast_agent.tui.input.attachments import typed_text
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from fast_agent.commands.command import Arguments
     from fast_agent.commands.controller import ConversationController
-    from fast_agent.messages.message import Message
     from fast_agent.sessions.event import Row
     from fast_agent.tui.console import Console
 
@@ -113,15 +113,15 @@ class Rewind:
         before = [(one.path, content_of(one.path)) for one in chosen if one.obstacle is None]
         restored = await run_sync(self._console.file_history.restore, chosen)
         turn_ids = self._console.file_history.turn_ids
-        restore = _take_back(controller, back, len(turns) - back, turn_ids)
+        restore = _rewind_turns(controller, back, len(turns) - back, turn_ids)
         here = None if controller.session is None else controller.session.id
         kept = tuple((path, old) for path, old in before if path in restored)
         self._undo = _Undo(here, len(turns) - back, restore, kept)
         if self._console.editor.is_empty:
             self._console.editor.put(taken[0].text)
-        text = f"{_many(back, 'turn')} taken back"
+        text = f"{plural(back, 'turn')} taken back"
         if restored:
-            text += f", {_many(len(restored), 'file')} restored"
+            text += f", {plural(len(restored), 'file')} restored"
         return CommandResult(text=f"{text}; `/undo` reverses this", session_changed=True)
 
     async def undo(self, arguments: Arguments, controller: ConversationController) -> CommandResult:
@@ -140,7 +140,7 @@ class Rewind:
         files = [FileRestore(path, content) for path, content in undo.files]
         await run_sync(self._console.file_history.restore, files)
         self._console.editor.clear()
-        more = f" and {_many(len(files), 'file')}" if files else ""
+        more = f" and {plural(len(files), 'file')}" if files else ""
         return CommandResult(text=f"restored the turns{more}", session_changed=True)
 
     async def _choose(self, turns: Sequence[_Turn]) -> int:
@@ -161,7 +161,7 @@ class Rewind:
         self, taken: Sequence[_Turn], files: Sequence[FileRestore], *, can_fork: bool
     ) -> object:
         agents = ", ".join(sorted({turn.agent for turn in taken}))
-        lines = [f"{_many(len(taken), 'turn')} of {shown(agents)}"]
+        lines = [f"{plural(len(taken), 'turn')} of {shown(agents)}"]
         lines += [f"  {shown(short(turn.text))}" for turn in taken]
         free = [one for one in files if one.obstacle is None]
         lines += [_file_line(one, self._console.controller.workspace) for one in files[:_MAX_FILES]]
@@ -171,8 +171,8 @@ class Rewind:
             lines.append("What commands changed is not restored.")
         choices = [Choice("t", "take back the turns", "turns")]
         if free:
-            many = _many(len(free), "file")
-            choices.append(Choice("f", f"take back the turns, and restore {many}", "files"))
+            count = plural(len(free), "file")
+            choices.append(Choice("f", f"take back the turns, and restore {count}", "files"))
         if can_fork:
             choices.append(Choice("k", "fork: keep this session, continue in another", "fork"))
         choices.append(Choice("n", "back", None))
@@ -196,12 +196,12 @@ def _turns(controller: ConversationController, turn_ids: Sequence[str]) -> list[
             found.append(_Turn(turn.turn_id, turn.agent, asked))
         return found
     agent = controller.instance()
-    said = [typed_text(one) for one in agent.history if _starts(one)]
+    said = [typed_text(one) for one in agent.history if one.begins_turn]
     ids = [*([""] * len(said)), *turn_ids][-len(said) :] if said else []
     return [_Turn(one, agent.name, text) for one, text in zip(ids, said, strict=True)]
 
 
-def _take_back(
+def _rewind_turns(
     controller: ConversationController, back: int, left: int, turn_ids: list[str]
 ) -> Callable[[], None]:
     """Take turns back; returns what restores them."""
@@ -211,7 +211,7 @@ def _take_back(
     if session is None:
         agent = controller.instance()
         messages = tuple(agent.history)
-        starts = [number for number, one in enumerate(messages) if _starts(one)]
+        starts = [number for number, one in enumerate(messages) if one.begins_turn]
         agent.load_history(messages[: starts[-back]])
 
         def load() -> None:
@@ -231,11 +231,6 @@ def _take_back(
     return restore
 
 
-def _starts(message: Message) -> bool:
-    """Whether a message started a turn: a user's, not a template and not a tool result."""
-    return message.role == "user" and not message.is_template and not message.tool_results
-
-
 def _file_line(one: FileRestore, workspace: Path) -> str:
     is_below = one.path.is_relative_to(workspace)
     name = shown(str(one.path.relative_to(workspace) if is_below else one.path))
@@ -250,7 +245,3 @@ def _number(text: str | None, most: int) -> int | None:
     if text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most:
         return int(text)
     raise RunError(f"`{short(text)}` is not a number of turns", hint=f"there are {most}")
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

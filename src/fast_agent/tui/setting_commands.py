@@ -15,7 +15,7 @@ from fast_agent.config.providers import PROVIDERS
 from fast_agent.config.settings import TUI, ThemeName, TuiSettings
 from fast_agent.errors import ConfigError, RunError, ToolError, os_reason
 from fast_agent.schema.kinds import ListOf
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 from fast_agent.tui.drawing.rows import shown
 from fast_agent.tui.questions import Question
 
@@ -141,7 +141,7 @@ class _SettingCommands:
             origin = (
                 f" ({place.path or place.variable})" if place is not None else " (changed here)"
             )
-        return f"`{name}`: `{json.dumps(_plain(value), ensure_ascii=False)}`{origin}, {doc}"
+        return f"`{name}`: `{json.dumps(_json_value(value), ensure_ascii=False)}`{origin}, {doc}"
 
     async def _set(self, name: str, text: str) -> CommandResult:
         from anyio.to_thread import run_sync
@@ -165,7 +165,7 @@ _SAMPLE = (
 )
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     if isinstance(value, tuple):
         return list(cast("tuple[object, ...]", value))
     return value if isinstance(value, str | int | float | bool) else {}

@@ -26,6 +26,7 @@ from fast_agent.errors import ConfigError, FastAgentError, RunError, SessionErro
 from fast_agent.models.check import FALLBACK_NOTICE
 from fast_agent.runtime.protected_files import ProtectedFiles
 from fast_agent.text.frozen import frozen
+from fast_agent.text.wording import plural
 from fast_agent.tools.files.file_history import DIRECTORY as FILE_HISTORY
 from fast_agent.tools.files.file_history import FileHistory
 from fast_agent.tools.files.workspace import Workspace
@@ -108,7 +109,7 @@ class TerminalOptions:
 
 
 @frozen
-class Left:
+class ConversationEnd:
     """How a conversation was left.
 
     Args:
@@ -125,7 +126,7 @@ def is_terminal() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and os.isatty(1)
 
 
-async def run_terminal(program: Program, options: TerminalOptions) -> Left:
+async def run_terminal(program: Program, options: TerminalOptions) -> ConversationEnd:
     """Talk with the agents of a program until the user leaves.
 
     Args:
@@ -220,7 +221,7 @@ async def talk(program: Program, app: AgentApp, agent: str | None = None) -> Non
 
 async def _talk(
     console: Console, program: Program, app: AgentApp, options: TerminalOptions
-) -> Left:
+) -> ConversationEnd:
     with ExitStack() as stack:
         watch = None
         if options.watch:
@@ -230,7 +231,7 @@ async def _talk(
             if options.plain is not None:
                 console.scroll.add_lines([f"[plain mode: on, {options.plain}]"])
             first_steps = await settle_model(controller, can_hide_keys=options.plain is None)
-            _greet(console, controller)
+            _print_header(console, controller)
             if first_steps is not None:
                 console.say(first_steps)
             _report_keys(console, program)
@@ -241,7 +242,9 @@ async def _talk(
             await console.run()
         finally:
             await controller.aclose()
-    return Left(None if controller.session is None else controller.session.id, console.restarts)
+    return ConversationEnd(
+        None if controller.session is None else controller.session.id, console.restarts
+    )
 
 
 def _open_desk(
@@ -336,12 +339,12 @@ def _parts(console: Console) -> ConsoleParts:
     )
 
 
-def _greet(console: Console, controller: ConversationController) -> None:
+def _print_header(console: Console, controller: ConversationController) -> None:
     """Print the header: what this is, and how to continue."""
     theme = console.theme
     count = len(controller.app.load_set.cards)
     dot = f" {theme.sign('dot')} "
-    facts = [f"fast-agent {__version__}", f"{count} agent{'' if count == 1 else 's'}"]
+    facts = [f"fast-agent {__version__}", plural(count, "agent")]
     with suppress(FastAgentError, KeyError):
         facts.append(controller.app.runtime.model_of(controller.agent).text)
     lines = [theme.strong(facts[0]) + theme.dim(dot + shown(dot.join(facts[1:])))]
@@ -369,7 +372,7 @@ def _show_turns(console: Console, session: Session) -> None:
         return
     if not turns:
         return
-    count = "1 turn" if len(turns) == 1 else f"{len(turns):,} turns"
+    count = plural(len(turns), "turn")
     console.note(f"session `{session.id}` continues; {count} so far, Ctrl-T shows them")
     for turn in turns[-_SHOWN_TURNS:]:
         said = turn.closed()
@@ -405,7 +408,7 @@ def _told_in_loop(console: Console) -> Callable[[Reload], None]:
     return on_reload
 
 
-class _Printed(io.TextIOBase):
+class _PrintedLines(io.TextIOBase):
     """What functions, hooks and libraries print, line by line above the live area."""
 
     def __init__(self, post: Callable[[list[str]], None], redact: Callable[[str], str]) -> None:
@@ -428,7 +431,7 @@ class _Printed(io.TextIOBase):
         return True
 
     def whole(self) -> TextIO:
-        return cast("TextIO", _Printed(self._post, str))
+        return cast("TextIO", _PrintedLines(self._post, str))
 
 
 def _is_at_terminal(
@@ -447,7 +450,7 @@ def _printing_above(console: Console, redact: Callable[[str], str]) -> Generator
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(console.scroll.add_lines, lines, "output", context=context)
 
-    printed = _Printed(post, redact)
+    printed = _PrintedLines(post, redact)
     root = logging.getLogger()
     moved = [
         (one, one.setStream(cast("TextIO", printed)))

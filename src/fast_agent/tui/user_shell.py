@@ -57,7 +57,7 @@ class UserShell:
         Returns:
             The head and the tail of its output, and its status where that is not 0.
         """
-        with self._kept() as before:
+        with self._with_saved_state() as before:
             output = CommandOutput(show)
             group = await ProcessGroup.start(
                 in_shell(f"{before}{command}"),
@@ -82,7 +82,7 @@ class UserShell:
 
     def run_at_terminal(self, command: str) -> int:
         """Run a command that has the terminal until it ends; returns its status."""
-        with self._kept() as before:
+        with self._with_saved_state() as before:
             done = subprocess.run(
                 in_shell(f"{before}{command}"),
                 cwd=self.directory,
@@ -92,7 +92,7 @@ class UserShell:
         return done.returncode
 
     @contextmanager
-    def _kept(self) -> Generator[str]:
+    def _with_saved_state(self) -> Generator[str]:
         """Yield what has a shell write its state to a file; the file is read after that."""
         if not self.directory.is_dir():
             self.directory = self._start

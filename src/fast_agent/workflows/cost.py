@@ -159,7 +159,7 @@ class CostPlan:
         if plan is None or most_calls is None:
             return Bound(None)
         below = [plan.of(one, depth + 1).requests for one in self._reached(name)]
-        return plan.of(name, depth).requests + _most(below) * Bound(most_calls)
+        return plan.of(name, depth).requests + _max_bound(below) * Bound(most_calls)
 
     def _reached(self, name: str) -> set[str]:
         """Return the names of all agents below one."""
@@ -201,9 +201,11 @@ class CostPlan:
     def _dearest(self, names: tuple[str, ...], depth: int) -> Cost:
         """Return a cost that none of some members' turns exceeds."""
         costs = [self._member(name, depth) for name in names]
-        return Cost(_most([one.requests for one in costs]), _most([one.calls for one in costs]))
+        return Cost(
+            _max_bound([one.requests for one in costs]), _max_bound([one.calls for one in costs])
+        )
 
-    def _own(self, config: AgentConfig) -> Cost:
+    def _own_cost(self, config: AgentConfig) -> Cost:
         """Return what the model of an agent's card can use itself: requests and tool calls."""
         params = self._params(config)
         has_tools = self._has_tools(config)
@@ -237,7 +239,7 @@ class CostPlan:
         return known is None or known.sampling
 
     def _agent(self, config: AgentConfig, depth: int) -> Cost:
-        own = self._own(config)
+        own = self._own_cost(config)
         # Each call may be of the dearest child.
         below = self._dearest(config.agents, depth).times(own.calls)
         if self._uncalled is None:
@@ -283,7 +285,7 @@ class CostPlan:
 
     def _own_brain(self, config: AgentConfig) -> Cost:
         """Return what a workflow's own model can use; it does not call the card's agents."""
-        return self._own(replace(config, agents=(), skills=(), type="agent"))
+        return self._own_cost(replace(config, agents=(), skills=(), type="agent"))
 
 
 _ANY_CALLS: Final = (
@@ -305,7 +307,7 @@ def _sum(costs: list[Cost]) -> Cost:
     return reduce(add, costs, FREE)
 
 
-def _most(bounds: list[Bound]) -> Bound:
+def _max_bound(bounds: list[Bound]) -> Bound:
     """Return the largest of some bounds."""
     open_ones = [one for one in bounds if one.most is None]
     if open_ones:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from fast_agent.models.model import OutputSchema
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 from fast_agent.workflows.brain import object_in
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class WholePlan(_Shape):
 
     def parse(self, text: str) -> Plan:
         """Read the plan; see `PlanShape.parse`."""
-        reading = _Reading(self._agents, self._most_tasks)
+        reading = _PlanReader(self._agents, self._most_tasks)
         items = reading.items(object_in(text), "steps", "")
         steps = tuple([reading.step(item, f"steps[{at}]") for at, item in enumerate(items)])
         if not steps and not self._may_be_empty:
@@ -128,7 +128,7 @@ class NextStep(_Shape):
     def parse(self, text: str) -> Plan:
         """Read the plan; see `PlanShape.parse`."""
         value = object_in(text)
-        reading = _Reading(self._agents, self._most_tasks)
+        reading = _PlanReader(self._agents, self._most_tasks)
         complete = value.get("is_complete", False)
         if not isinstance(complete, bool):
             reading.problems.append("`is_complete` must be true or false")
@@ -142,7 +142,7 @@ class NextStep(_Shape):
         return Plan(steps, is_complete=bool(complete))
 
 
-class _Reading:
+class _PlanReader:
     """Reads steps and tasks, and collects all their errors."""
 
     def __init__(self, agents: Sequence[str], most_tasks: int) -> None:

@@ -107,7 +107,7 @@ def most_plans(config: AgentConfig) -> int | None:
     return given if given > 0 else None
 
 
-class Planning:
+class PlanningRun:
     """The work on one request.
 
     Args:
@@ -432,7 +432,7 @@ class Orchestrator(Workflow):
         """Plan, have the tasks done, and answer; see `Workflow.run`."""
         config = self.config
         routes = routes_of(config, self._setup.context)
-        planning = Planning(config, self.brain, routes, request, turn, most_plans(config))
+        planning = PlanningRun(config, self.brain, routes, request, turn, most_plans(config))
         if config.plan_type == "full":
             end = await planning.all_at_once()
         else:
@@ -461,5 +461,5 @@ class IterativePlanner(Workflow):
         """Plan and have done step after step, and answer; see `Workflow.run`."""
         config = self.config
         routes = routes_of(config, self._setup.context)
-        planning = Planning(config, self.brain, routes, request, turn, most_plans(config))
+        planning = PlanningRun(config, self.brain, routes, request, turn, most_plans(config))
         return await planning.answer(await planning.step_by_step())

@@ -15,7 +15,7 @@ from fast_agent.app import FastAgent
 from fast_agent.engine.edition import EditionChoices
 from fast_agent.engine.part_store import open_parts
 from fast_agent.engine.temporal.connection import DEFAULT_QUEUE, TemporalOptions, connect
-from fast_agent.engine.temporal.runs import Pinned, TemporalRuns
+from fast_agent.engine.temporal.runs import PinnedEdition, TemporalRuns
 from fast_agent.engine.temporal.worker import (
     EditionHost,
     EditionInterceptor,
@@ -100,14 +100,14 @@ class TemporalWorld:
         for name, text in files.items():
             (self.directory / f"{name}.yaml").write_text(text)
 
-    async def pin(self, *paths: str) -> Pinned:
+    async def pin(self, *paths: str) -> PinnedEdition:
         """Pin cards as they are now."""
         program = self.program()
         program.load_agents(*(paths or (".",)))
         return await self.runs.pin(program, EditionChoices())
 
     async def start(
-        self, agent: str, message: str = "go", edition: Pinned | None = None, **more: Any
+        self, agent: str, message: str = "go", edition: PinnedEdition | None = None, **more: Any
     ) -> WorkflowHandle[Any, Any]:
         """Start a run of the cards as they are now, or of an edition."""
         pinned = edition or await self.pin()

@@ -23,7 +23,7 @@ from fast_agent.engine.edition import EditionChoices
 from fast_agent.engine.temporal import conversation
 from fast_agent.engine.temporal import runs as temporal_runs
 from fast_agent.engine.temporal.connection import TemporalOptions
-from fast_agent.engine.temporal.conversation import TemporalCarrier, _Carried
+from fast_agent.engine.temporal.conversation import TemporalCarrier, _CarriedConversation
 from fast_agent.engine.temporal.runs import TemporalRuns
 from fast_agent.engine.temporal.workflow import READ_AT_ONCE, _read
 from fast_agent.errors import ModelError, RunError
@@ -278,12 +278,12 @@ async def test_turns_at_the_same_time_ask_each_question_once(
         assert sorted(asked) == ["one", "one", "two"]
 
 
-def carrier_of(query: object, signal: object) -> tuple[TemporalCarrier, _Carried]:
+def carrier_of(query: object, signal: object) -> tuple[TemporalCarrier, _CarriedConversation]:
     """Make a carrier of a conversation whose workflow answers as the functions do."""
     run: Any = SimpleNamespace(id="run", query=query, signal=signal)
     client: Any = SimpleNamespace(get_workflow_handle={"run": run}.__getitem__)
     runs = TemporalRuns(client, TemporalOptions(address="there"), cast("PartStore", None))
-    return TemporalCarrier(runs, cast("PinCards", None)), _Carried(None, run)
+    return TemporalCarrier(runs, cast("PinCards", None)), _CarriedConversation(None, run)
 
 
 async def test_a_question_answered_while_a_user_thinks_about_another_is_not_asked_again(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fast_agent.models.local.answer import (
     WrittenCall,
+    end_of_prose,
     recover_tool_calls,
-    where_a_call_may_begin,
 )
 
 OFFERED = frozenset({"add", "get_weather"})
@@ -133,4 +133,4 @@ def test_what_is_written_is_recovered(prose: str, arguments: dict[str, object], 
 def test_streamed_text_never_passes_the_beginning_of_a_call(text: str, data: st.DataObject) -> None:
     """The sure part of a beginning is a beginning of the sure part of the whole."""
     cut = data.draw(st.integers(0, len(text)))
-    assert where_a_call_may_begin(text[:cut]) <= where_a_call_may_begin(text)
+    assert end_of_prose(text[:cut]) <= end_of_prose(text)

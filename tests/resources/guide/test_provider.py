@@ -16,11 +16,11 @@ from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.guide.config import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
 from fast_agent.resources.problem import (
-    Ambiguous,
+    AmbiguousName,
     InvalidUri,
     NotFound,
     TooLarge,
-    Unavailable,
+    UnavailableResource,
     error_object,
 )
 from fast_agent.resources.resource import Limits
@@ -241,7 +241,7 @@ def test_a_category_and_a_collection_of_one_name(guide: Catalog) -> None:
     ],
 )
 def test_ambiguous_names(guide: Catalog, uri: str, candidates: list[str]) -> None:
-    with pytest.raises(Ambiguous) as raised:
+    with pytest.raises(AmbiguousName) as raised:
         guide.read(uri)
     assert list(raised.value.candidates) == [f"guide://document/{one}" for one in candidates]
 
@@ -252,7 +252,7 @@ def test_a_collection_with_one_name_twice(tmp_path: Path) -> None:
         {"a/x.md": b"a", "b/x.md": b"b"},
         "categories: { a: {}, b: {} }\ncollections: { c: { members: [a, b] } }",
     )
-    with pytest.raises(Ambiguous) as raised:
+    with pytest.raises(AmbiguousName) as raised:
         catalog(tmp_path).read("guide://document/c/x.md")
     assert raised.value.candidates == ("guide://document/a/x.md", "guide://document/b/x.md")
 
@@ -472,7 +472,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "d" / "b.md").unlink()
     (tmp_path / "d" / "b.md").symlink_to(tmp_path / "d" / "a.md")
     os.utime(tmp_path / "d", (1, 1))  # as if it had been swapped between the look and the read
-    with pytest.raises(Unavailable, match=r"goes through the link `b\.md`"):
+    with pytest.raises(UnavailableResource, match=r"goes through the link `b\.md`"):
         guide.read("guide://document/d/b.md")
     found = parts(read(guide, "guide://category/d"))
     assert [str(part["X-Resource-Problem"]) for part in found] == [

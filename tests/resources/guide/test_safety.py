@@ -16,7 +16,7 @@ from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.folder import Folder
 from fast_agent.resources.guide.config import load_guide
 from fast_agent.resources.guide.provider import GuideProvider
-from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
+from fast_agent.resources.problem import NotFound, TooLarge, UnavailableResource
 from fast_agent.resources.resource import DEFAULT_LIMITS, Limits
 from fast_agent.resources.uri import Uri
 
@@ -79,7 +79,7 @@ def test_a_folder_swapped_for_a_link_is_refused(root: Path) -> None:
     assert guide.read(uri)[0].text == "fine"
     (root / "d" / "deep").rename(root / "d" / "other")
     (root / "d" / "deep").symlink_to(root.parent / "secret")
-    with pytest.raises(Unavailable, match="goes through the link"):
+    with pytest.raises(UnavailableResource, match="goes through the link"):
         guide.read(uri)
 
 
@@ -111,7 +111,7 @@ def test_a_link_swapped_during_reads_never_leads_out(root: Path) -> None:
         stop.set()
         thread.join()
     assert "a" in seen
-    assert seen <= {"a", "NotFound", "Unavailable"}
+    assert seen <= {"a", "NotFound", "UnavailableResource"}
 
 
 def test_the_root_may_be_a_link_once(root: Path) -> None:
@@ -194,7 +194,7 @@ def test_pipes_and_sockets_are_not_served(root: Path) -> None:
     assert uris(guide) == ["guide://document/d/a.md"]
     (root / "d" / "a.md").unlink()
     os.mkfifo(root / "d" / "a.md")
-    with pytest.raises((Unavailable, NotFound)):
+    with pytest.raises((UnavailableResource, NotFound)):
         guide.read(Uri.parse("guide://document/d/a.md"))
 
 

@@ -22,7 +22,7 @@ def test_a_found_guide_serves_no_file_named_as_secrets_are(tmp_path: Path, *, na
     for name in (*SECRET, "guide.md", "credentials.md"):
         (tmp_path / "docs" / name).write_text("words\n")
     roots = ResourceRoots(guide=str(tmp_path)) if named else ResourceRoots()
-    guide = roots.or_those_of(str(tmp_path)).open(DEFAULT_LIMITS).guide
+    guide = roots.or_defaults_of(str(tmp_path)).open(DEFAULT_LIMITS).guide
     assert guide is not None
     served = {str(one.uri).rpartition("/")[2] for one in guide.documents()}
     assert {"guide.md", "credentials.md"} <= served

@@ -16,7 +16,7 @@ from fast_agent.errors import ResourceError
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.internal import provider as internal
 from fast_agent.resources.internal.provider import InternalProvider, read_manifest
-from fast_agent.resources.problem import InvalidUri, NotFound, Unavailable
+from fast_agent.resources.problem import InvalidUri, NotFound, UnavailableResource
 from fast_agent.resources.provider import Provider
 from fast_agent.resources.resource import TAGS, TOKENS, WHY, estimate
 from fast_agent.resources.search import SearchIndex
@@ -195,7 +195,7 @@ def test_a_damaged_installation_is_reported_without_a_path(
     catalog = Catalog([InternalProvider(tmp_path)])
     assert catalog.read("internal://fast-agent/notes")[0].text == "a note"
     damage(tmp_path)
-    with pytest.raises(Unavailable) as raised:
+    with pytest.raises(UnavailableResource) as raised:
         catalog.read("internal://fast-agent/notes")
     assert "installation" in raised.value.message
     assert str(tmp_path) not in raised.value.message
@@ -211,7 +211,7 @@ def test_files_that_an_installer_linked_are_read(tmp_path: Path) -> None:
 
 
 def test_a_missing_manifest_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable):
+    with pytest.raises(UnavailableResource):
         InternalProvider(tmp_path).resources()
 
 

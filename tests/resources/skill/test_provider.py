@@ -11,7 +11,7 @@ import pytest
 
 from fast_agent.resources.catalog import Catalog
 from fast_agent.resources.folder import Folder
-from fast_agent.resources.problem import InvalidUri, NotFound, TooLarge, Unavailable
+from fast_agent.resources.problem import InvalidUri, NotFound, TooLarge, UnavailableResource
 from fast_agent.resources.skill import files as skill_files
 from fast_agent.resources.skill.provider import SkillOptions, SkillProvider
 from fast_agent.resources.uri import Uri
@@ -268,7 +268,7 @@ def test_a_file_swapped_for_a_link_is_refused(root: Path, tmp_path: Path) -> Non
     file = root / "code-review/references/REFERENCE.md"
     file.unlink()
     file.symlink_to(secret)
-    with pytest.raises((NotFound, Unavailable)):
+    with pytest.raises((NotFound, UnavailableResource)):
         read(provider, "skill://code-review/references/REFERENCE.md")
 
 
@@ -310,7 +310,7 @@ def test_a_file_that_may_not_be_read_is_reported_in_its_place(
     entry = json.loads(provider.snapshot(Uri.parse("skill://code-review")).entry)
     assert len(entry["resources"]) == 2
     assert provider.fingerprint(Uri.parse("skill://code-review/closed.md")) == ""
-    with pytest.raises(Unavailable, match="may not be read"):
+    with pytest.raises(UnavailableResource, match="may not be read"):
         read(provider, "skill://code-review/closed.md")
 
 

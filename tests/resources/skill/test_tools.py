@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.problem import Ambiguous, NotFound
+from fast_agent.resources.problem import AmbiguousName, NotFound
 from fast_agent.resources.provider import ToolAnswer
 from fast_agent.resources.skill.methods import skill_addition
 from fast_agent.resources.skill.provider import SkillOptions, SkillProvider
@@ -79,7 +79,7 @@ def test_a_skill_is_known_by_name_path_and_uri(root: Path, name: str) -> None:
 
 def test_an_ambiguous_name_lists_the_candidates(root: Path) -> None:
     load = tools(root)["load_skill"]
-    with pytest.raises(Ambiguous) as caught:
+    with pytest.raises(AmbiguousName) as caught:
         load.call({"name": "refunds"})
     assert caught.value.candidates == (
         "skill://billing/refunds/SKILL.md",

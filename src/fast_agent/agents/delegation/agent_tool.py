@@ -16,7 +16,6 @@ from fast_agent.agents.output import JsonSchema
 from fast_agent.agents.runtime_options import MAX_DEPTH
 from fast_agent.agents.tool_calls import TurnCallContext
 from fast_agent.errors import FastAgentError, RunError
-from fast_agent.messages.history import error_result
 from fast_agent.messages.message import TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.steps.steps import deadline
@@ -125,7 +124,7 @@ class AgentTool:
         if problem is not None:
             return self._refused(call, problem)
         async with self.crew.places:
-            return await self._tell(call, context, message)
+            return await self._notify_around(call, context, message)
 
     def _message(self, arguments: JsonObject) -> tuple[str, str | None]:
         """Return the message for the child, and what is wrong with the arguments."""
@@ -139,7 +138,9 @@ class AgentTool:
             return "", "its only argument is `message`, a string"
         return (str(message) if alone else json.dumps(arguments, ensure_ascii=False)), None
 
-    async def _tell(self, call: ToolCall, context: TurnCallContext, message: str) -> ToolResult:
+    async def _notify_around(
+        self, call: ToolCall, context: TurnCallContext, message: str
+    ) -> ToolResult:
         """Run the call between the two events that frame it."""
         listener, name = context.turn.listener, self.child.name
         number = self.crew.next_number()
@@ -170,7 +171,7 @@ class AgentTool:
         return self._refused(call, reason)
 
     def _refused(self, call: ToolCall, reason: str) -> ToolResult:
-        return error_result(call.id, f"{self._failed}{reason}")
+        return ToolResult.error(call.id, f"{self._failed}{reason}")
 
     @property
     def _failed(self) -> str:

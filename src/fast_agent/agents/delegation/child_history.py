@@ -433,7 +433,7 @@ async def call_child(
         left = turn.messages + turn.external_messages
     finally:
         if transcript is not None and own is not None:
-            child_calls.defer(index, partial(_land, transcript, own))
+            child_calls.defer(index, partial(_join_transcript, transcript, own))
         if route.target is not None:
             route.defer(child_calls, index, child.history[started:] if left is None else left)
         with CancelScope(shield=True):
@@ -441,5 +441,5 @@ async def call_child(
     return turn
 
 
-async def _land(transcript: CumulativeTranscript, held: CumulativeTranscript) -> None:
+async def _join_transcript(transcript: CumulativeTranscript, held: CumulativeTranscript) -> None:
     transcript.block(held)

@@ -269,7 +269,7 @@ class TurnJournal:
         Raises:
             SessionError: It cannot be written.
         """
-        self._put_down(ToolAnswered(self._origin.turn_id, result))
+        self._record_pending(ToolAnswered(self._origin.turn_id, result))
         self._results.append(result)
         await self._journal.barrier()
 
@@ -303,7 +303,7 @@ class TurnJournal:
                     await run_sync(journal.settle, *self._pending, event)
                     self._pending.clear()
                 else:
-                    self._put_down(event)
+                    self._record_pending(event)
                 self._is_recorded = True
             await journal.barrier()
         except BaseException:
@@ -380,10 +380,10 @@ class TurnJournal:
 
     async def _write(self) -> None:
         """Record what is pending, and wait until it is safe."""
-        self._put_down()
+        self._record_pending()
         await self._journal.barrier()
 
-    def _put_down(self, *events: SessionEvent) -> None:
+    def _record_pending(self, *events: SessionEvent) -> None:
         """Record what is pending, and events after it; what cannot be recorded stays pending."""
         if self._pending or events:
             self._journal.record(*self._pending, *events)

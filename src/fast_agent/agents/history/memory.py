@@ -117,14 +117,14 @@ class Memory:
         if self._aside:
             aside, self._aside = self._aside, []
             for messages in aside:
-                self._land(messages)
+                self._append_block(messages)
 
     def add_external(self, messages: Sequence[Message]) -> None:
         """Add messages of another conversation as one block, behind a turn that is running."""
         if self._open:
             self._aside.append(messages)
         else:
-            self._land(messages)
+            self._append_block(messages)
 
     def attach(self, journal: Journal, agent: str) -> None:
         """Take up what a journal holds of an agent, and have it hold what is remembered from now.
@@ -198,7 +198,7 @@ class Memory:
         self._start = Transcript(templates, self._limits)
         self._aside.clear()
 
-    def _land(self, messages: Sequence[Message]) -> None:
+    def _append_block(self, messages: Sequence[Message]) -> None:
         before, draft = self.history, self._conversation.draft()
         draft.append_block(messages)
         self._conversation = draft

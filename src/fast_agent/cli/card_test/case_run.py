@@ -144,7 +144,7 @@ class CaseRunner:
         """
         if model is not None:
             case = replace(case, live=True, network=True)
-        runs = [await self._once(case, model) for _ in range(case.repeats if case.live else 1)]
+        runs = [await self._run_case(case, model) for _ in range(case.repeats if case.live else 1)]
         passes = sum(one.passed for one in runs)
         problems: tuple[str, ...] = ()
         if passes < case.pass_rate * len(runs):
@@ -167,7 +167,7 @@ class CaseRunner:
             seconds=sum(one.seconds for one in runs),
         )
 
-    async def _once(self, case: Case, model: str | None) -> CaseResult:
+    async def _run_case(self, case: Case, model: str | None) -> CaseResult:
         path = self._file.recording_of(case)
         problems: list[str] = []
         records = not case.live and (
@@ -427,7 +427,7 @@ class NetworkGuard:
 
     def __init__(self) -> None:
         self._tried: list[str] | None = None
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._on_audit_event)
 
     @contextmanager
     def closed(self, *, closed: bool) -> Generator[list[str]]:
@@ -443,7 +443,7 @@ class NetworkGuard:
         finally:
             self._tried = None
 
-    def _hear(self, event: str, args: tuple[object, ...]) -> None:
+    def _on_audit_event(self, event: str, args: tuple[object, ...]) -> None:
         if self._tried is None or event not in _EVENTS:
             return
         target = args[0] if event == "socket.getaddrinfo" else args[-1]

@@ -45,7 +45,7 @@ def find_case_files(paths: Iterable[str]) -> list[CaseFile]:
     files: dict[Path, CaseFile] = {}
     problems: list[ConfigError] = []
     for named in paths:
-        for path in _below(Path(named)):
+        for path in _files_below(Path(named)):
             if path not in files:
                 try:
                     files[path] = read_case_file(path, str(path))
@@ -90,21 +90,21 @@ async def run_case_files(
             check = partial(program.admission.decisions.check_read, root) if found else None
             runner = CaseRunner(file, program, os.environ, guard, recording, check, soft=soft)
         except FastAgentError as error:
-            results += [_not_run(file, case, error) for case in cases]
+            results += [_not_run_result(file, case, error) for case in cases]
             continue
         for case in cases:
             try:
                 chosen = [one for one in cases_of(file, case, check) if _wanted(file, one, only)]
             except FastAgentError as error:  # in its data
                 if _wanted(file, case, only) or case.name in (only or ""):
-                    results.append(_not_run(file, case, error))
+                    results.append(_not_run_result(file, case, error))
                 continue
             for one in chosen:
                 results.extend([await runner.run(one, model) for model in models or (None,)])
     return results
 
 
-def _not_run(file: CaseFile, case: Case, error: FastAgentError) -> CaseResult:
+def _not_run_result(file: CaseFile, case: Case, error: FastAgentError) -> CaseResult:
     text = error.message if error.hint is None else f"{error.message}\nhint: {error.hint}"
     return CaseResult(file.shown, case.name, (text,), refused=isinstance(error, TrustError))
 
@@ -186,7 +186,7 @@ def _wanted(file: CaseFile, case: Case, only: str | None) -> bool:
     return only is None or only.lower() in f"{file.shown}: {case.name}".lower()
 
 
-def _below(path: Path) -> Iterator[Path]:
+def _files_below(path: Path) -> Iterator[Path]:
     if not path.exists():
         raise ConfigError(f"there is no `{path}`", hint="name test files or directories of them")
     if not path.is_dir():

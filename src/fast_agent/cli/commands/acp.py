@@ -16,7 +16,7 @@ from fast_agent.cli.output import ErrorCollector, report_input
 from fast_agent.cli.process import show_log
 from fast_agent.errors import ConfigError
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.app import FastAgent

@@ -88,7 +88,7 @@ def login(
     _refuse_if_started()
     program = _program(config_path)
     spec = _spec(program, server)
-    authorizations = _of(program)
+    authorizations = _authorizations_of(program)
 
     async def show(address: str) -> None:
         standard_error().line(f"open this address to authorize fast-agent at `{spec.name}`:")
@@ -130,7 +130,7 @@ def logout(server: str, *, config_path: Path | None) -> None:
 
     _refuse_if_started()
     program = _program(config_path)
-    authorizations = _of(program)
+    authorizations = _authorizations_of(program)
     address = server
     if "://" not in server:
         target = _spec(program, server).target
@@ -161,7 +161,7 @@ def _spec(program: FastAgent, server: str) -> ServerSpec:
     """
     from fast_agent.errors import ConfigError
     from fast_agent.mcp.server import from_settings, from_url
-    from fast_agent.text.suggestion import closest, did_you_mean
+    from fast_agent.text.wording import closest, did_you_mean
 
     if "://" in server:
         return from_url(server, declared="the address")
@@ -196,7 +196,7 @@ def _authorizations() -> Authorizations:
     return Authorizations(home_directory(os.environ))
 
 
-def _of(program: FastAgent) -> Authorizations:
+def _authorizations_of(program: FastAgent) -> Authorizations:
     """Return what keeps the tokens.
 
     Raises:

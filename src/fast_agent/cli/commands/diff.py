@@ -19,6 +19,7 @@ from fast_agent.cli.output import standard_output
 from fast_agent.errors import CardError, FastAgentError, RunError, SessionError
 from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible, visible_lines
+from fast_agent.text.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -149,7 +150,7 @@ def read_side(name: str, *, multi_card: bool = False) -> Side:
     if path.is_dir():
         return _card_side(name, multi_card=multi_card)
     if not path.exists():
-        return _kept_side(name)
+        return _stored_side(name)
     with path.open("rb") as file:
         head = file.read(4096).decode("utf-8", "replace")
     if head.lstrip().startswith('{"cassette"'):
@@ -235,13 +236,13 @@ def _card_facts(card: Card) -> dict[str, JsonValue]:
 def _effects(name: str, cards: Sequence[Card]) -> tuple[Effect, ...]:
     """Work out what cards would do beyond talking, as if a found project had them."""
     from fast_agent.models.spec import parse_model_spec
-    from fast_agent.trust.context import Given
-    from fast_agent.trust.effects.survey import Surveyed, survey
+    from fast_agent.trust.context import GivenOptions
+    from fast_agent.trust.effects.survey import RootSurvey, survey
 
     path = Path(os.path.realpath(name))
     root = path if path.is_dir() else path.parent
-    given = Given(parse_model=parse_model_spec, environ=dict(os.environ), cwd=Path.cwd())
-    return survey(Surveyed(root=root, given=given, cards=tuple(cards))).effects
+    given = GivenOptions(parse_model=parse_model_spec, environ=dict(os.environ), cwd=Path.cwd())
+    return survey(RootSurvey(root=root, given=given, cards=tuple(cards))).effects
 
 
 def _history_side(name: str, path: Path) -> Side:
@@ -256,7 +257,7 @@ def _history_side(name: str, path: Path) -> Side:
     return Side(name, "messages", {**system, **messages})
 
 
-def _kept_side(name: str) -> Side:
+def _stored_side(name: str) -> Side:
     """Read a session, else a run.
 
     Raises:
@@ -401,7 +402,7 @@ def _head(before: Side, after: Side, changes: Sequence[Change]) -> Iterator[str]
 
 def _counted(side: Side) -> str:
     one, many = _WHAT[side.kind]
-    return f"{len(side.parts):,} {one if len(side.parts) == 1 else many}"
+    return plural(len(side.parts), one, many)
 
 
 def _lines(changes: Sequence[Change]) -> Iterator[str]:

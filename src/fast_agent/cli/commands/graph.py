@@ -310,7 +310,7 @@ def lay_out(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], gap: fl
             rows[column].append(name)
             path.append(name)
         paths.append([*path, target])
-    beside = _Beside(paths)
+    beside = _Neighbors(paths)
     for sweep in range(_SWEEPS):
         _order(rows, beside, to_the_right=sweep % 2 == 0)
     middles = _middles(rows, boxes, beside)
@@ -332,7 +332,7 @@ def lay_out(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]], gap: fl
     )
 
 
-class _Beside:
+class _Neighbors:
     """Which boxes are joined to each, in the column before and in the one after."""
 
     def __init__(self, paths: Sequence[Sequence[str]]) -> None:
@@ -359,7 +359,7 @@ def _columns(sizes: Mapping[str, Size], edges: Sequence[tuple[str, str]]) -> dic
     return columns
 
 
-def _order(rows: list[list[str]], beside: _Beside, *, to_the_right: bool) -> None:
+def _order(rows: list[list[str]], beside: _Neighbors, *, to_the_right: bool) -> None:
     """Move the boxes of each column next to those they are joined to."""
     place = {name: at for row in rows for at, name in enumerate(row)}
 
@@ -373,7 +373,7 @@ def _order(rows: list[list[str]], beside: _Beside, *, to_the_right: bool) -> Non
 
 
 def _middles(
-    rows: Sequence[Sequence[str]], boxes: Mapping[str, Size], beside: _Beside
+    rows: Sequence[Sequence[str]], boxes: Mapping[str, Size], beside: _Neighbors
 ) -> dict[str, float]:
     """Return the height of each box in its column, as near to its neighbours as there is room."""
     middles: dict[str, float] = dict.fromkeys(boxes, 0.0)

@@ -142,7 +142,7 @@ _Function = TypeVar("_Function", bound="Callable[..., Any]")
 _FORMAT = options.output_format("json")
 
 
-def _with(options: Sequence[Option]) -> Callable[[_Function], _Function]:
+def _with_options(options: Sequence[Option]) -> Callable[[_Function], _Function]:
     """Add the options of a table to a command."""
 
     def add(function: _Function) -> _Function:
@@ -175,7 +175,7 @@ def command() -> None:
 
 
 @command.command()
-@_with(SERVE)
+@_with_options(SERVE)
 def serve(**values: Any) -> None:
     """Serve resources to MCP clients.
 
@@ -194,7 +194,7 @@ def serve(**values: Any) -> None:
 
 
 @command.command("list")
-@_with(ROOTS)
+@_with_options(ROOTS)
 @_FORMAT
 def list_(output: str, **values: Any) -> None:
     """List the resources, and the templates of those that are not listed."""
@@ -209,7 +209,7 @@ def list_(output: str, **values: Any) -> None:
 
 @command.command()
 @click.argument("uri")
-@_with(ROOTS)
+@_with_options(ROOTS)
 @click.option(
     "--format",
     "output",
@@ -232,7 +232,7 @@ def read(uri: str, output: str, **values: Any) -> None:
 
 @command.command()
 @click.argument("query", nargs=-1, required=True)
-@_with(ROOTS)
+@_with_options(ROOTS)
 @click.option("--limit", type=click.IntRange(1, 100), default=10, show_default=True)
 @_FORMAT
 def search(query: tuple[str, ...], limit: int, output: str, **values: Any) -> None:
@@ -260,7 +260,7 @@ def search(query: tuple[str, ...], limit: int, output: str, **values: Any) -> No
 @click.argument("template")
 @click.argument("argument")
 @click.argument("value", default="")
-@_with(ROOTS)
+@_with_options(ROOTS)
 @click.option(
     "--given", multiple=True, metavar="NAME=VALUE", help="Another argument, already chosen."
 )
@@ -291,7 +291,7 @@ def complete(
 
 @command.command()
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
-@_with(ROOTS)
+@_with_options(ROOTS)
 @click.option("--fix", is_flag=True, help="Fix problems in place where the fix is unambiguous.")
 @options.output_format("json", "sarif")
 def check(paths: tuple[str, ...], fix: bool, output: str, **values: Any) -> None:

@@ -17,6 +17,7 @@ from fast_agent.cli.output import hide_in_errors, standard_output
 from fast_agent.errors import RunError
 from fast_agent.steps.steps import TURN_SEPARATOR
 from fast_agent.text.visible import visible
+from fast_agent.text.wording import local_minute, plural
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Sequence
@@ -251,7 +252,7 @@ def export(run_id: str, file: Path) -> None:
 def prune(older_than: float) -> None:
     """Delete batches whose runs all ended, and in which nothing happened for so long."""
     deleted = _wait(_runs().prune(time.time() - older_than))
-    standard_output().line(f"{deleted:,} run{'' if deleted == 1 else 's'} deleted")
+    standard_output().line(f"{plural(deleted, 'run')} deleted")
 
 
 async def _resume_at_server(name: str, **carrier: Any) -> None:
@@ -451,9 +452,7 @@ def _length(run: RunFacts) -> str:
 
 
 def _when(seconds: float | None) -> str:
-    if seconds is None:
-        return "not started     "
-    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "minutes")[:16]
+    return "not started     " if seconds is None else local_minute(seconds)
 
 
 def _clock(seconds: float) -> str:

@@ -37,7 +37,7 @@ def _schema(kind: str | None) -> object:
     for card_type in CARD_TYPES:
         if card_type.lower() == wanted:
             return schema(card_type)
-    from fast_agent.text.suggestion import closest, did_you_mean
+    from fast_agent.text.wording import closest, did_you_mean
 
     kinds = (*CARD_TYPES, "config", "events")
     near = closest(kind, kinds)

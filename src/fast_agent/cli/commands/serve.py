@@ -123,7 +123,7 @@ class ServeCommand(DumpOptions):
             sessions=None if self.no_session else card_options.session_store(program, waits=True),
             resources=resources,
         )
-        ready = partial(_say, "serving at {}")
+        ready = partial(_print_address, "serving at {}")
         event_loop.run(partial(serve, program, options, ready=ready, notify=report_note))
 
     def _check_usage(self) -> None:
@@ -170,7 +170,7 @@ def _check_directories(option: str, named: tuple[str, ...]) -> None:
             )
 
 
-def _say(form: str, address: str) -> None:
+def _print_address(form: str, address: str) -> None:
     standard_error().line(form.format(address))
 
 

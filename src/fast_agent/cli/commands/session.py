@@ -18,6 +18,7 @@ from fast_agent.cli.session_listing import (
     sessions_json,
     turns_json,
 )
+from fast_agent.text.wording import plural
 
 if TYPE_CHECKING:
     from fast_agent.sessions.store import SessionStore
@@ -166,7 +167,7 @@ def prune(older_than: float) -> None:
             with suppress(SessionError):
                 store.delete(one.id)
                 deleted += 1
-    standard_output().line(f"{deleted:,} session{'' if deleted == 1 else 's'} deleted")
+    standard_output().line(f"{plural(deleted, 'session')} deleted")
 
 
 def session_store() -> SessionStore:

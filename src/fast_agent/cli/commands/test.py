@@ -227,14 +227,18 @@ def render_html(results: Sequence[CaseResult]) -> str:
     models = list(dict.fromkeys(one.model for one in results))
     passed = sum(one.passed for one in results)
     plots = [
-        _plot("Cases that passed", "", [(_name(m), _rate(_of(results, m))) for m in models]),
+        _plot(
+            "Cases that passed", "", [(_name(m), _rate(_results_of(results, m))) for m in models]
+        ),
     ]
-    scores = [(_name(model), _mean(_of(results, model))) for model in models]
+    scores = [(_name(model), _mean_score(_results_of(results, model))) for model in models]
     if any(score is not None for _, score in scores):
         plots.append(_plot("Mean score", "", [(n, s or 0.0) for n, s in scores]))
     plots.append(
         _plot(
-            "Seconds", " s", [(_name(m), sum(o.seconds for o in _of(results, m))) for m in models]
+            "Seconds",
+            " s",
+            [(_name(m), sum(o.seconds for o in _results_of(results, m))) for m in models],
         )
     )
     rows = "\n".join(map(_row, results))
@@ -283,7 +287,7 @@ def _plot(title: str, unit: str, values: Sequence[tuple[str, float]]) -> str:
     return f'<h2>{title}</h2>\n<svg {size} role="img" aria-label="{title}">{bars}</svg>\n'
 
 
-def _of(results: Sequence[CaseResult], model: str | None) -> list[CaseResult]:
+def _results_of(results: Sequence[CaseResult], model: str | None) -> list[CaseResult]:
     return [one for one in results if one.model == model]
 
 
@@ -295,6 +299,6 @@ def _rate(cases: Sequence[CaseResult]) -> float:
     return sum(one.passed for one in cases) / len(cases)
 
 
-def _mean(cases: Sequence[CaseResult]) -> float | None:
+def _mean_score(cases: Sequence[CaseResult]) -> float | None:
     scores = [one.score for one in cases if one.score is not None]
     return sum(scores) / len(scores) if scores else None

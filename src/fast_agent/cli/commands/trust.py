@@ -58,7 +58,7 @@ class FoundHere:
                 hint="approve it at a terminal of your own",
             )
         self._environ = environ
-        self._program = self._look(Path.cwd())
+        self._program = self._passive_program(Path.cwd())
         self.workspace = self._program.workspace
         self._cards, self._tools = self._absolute(cards), self._absolute(tools)
         self._servers, self._shared = servers, shared
@@ -98,7 +98,7 @@ class FoundHere:
             place = self.workspace / path
             if not place.exists():
                 raise ConfigError(f"`{path}` does not exist")
-            program = self._look(root_of(place) if paths else self.workspace)
+            program = self._passive_program(root_of(place) if paths else self.workspace)
             expect_cards(
                 program,
                 cards=self._cards,
@@ -185,7 +185,7 @@ class FoundHere:
         """Return paths from here, which a project elsewhere understands as well."""
         return tuple(one if "://" in one else str(self.workspace / one) for one in paths)
 
-    def _look(self, folder: Path) -> FastAgent:
+    def _passive_program(self, folder: Path) -> FastAgent:
         return FastAgent(cwd=folder, environ=self._environ, trust=TrustOptions(passive=True))
 
 
@@ -264,7 +264,7 @@ def command(
     elif revoke:
         _revoke(here, paths)
     elif own:
-        _own(here, paths)
+        _claim_ownership(here, paths)
     elif view:
         _view(here, paths)
     elif form == "json":
@@ -374,7 +374,7 @@ def _revoke(here: FoundHere, paths: Sequence[str]) -> None:
         report_note("nothing there is approved, so there is nothing to revoke")
 
 
-def _own(here: FoundHere, paths: Sequence[str]) -> None:
+def _claim_ownership(here: FoundHere, paths: Sequence[str]) -> None:
     from fast_agent.text.visible import visible
 
     for path in paths or (".",):

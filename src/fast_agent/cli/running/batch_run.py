@@ -24,7 +24,7 @@ from fast_agent.cli.output import ErrorCollector, prints_apart, report_error, st
 from fast_agent.cli.process import show_log
 from fast_agent.errors import ConfigError, FastAgentError
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator, Mapping
@@ -258,12 +258,12 @@ class BatchCommand(CardOptions):
             progress.show(counts_of(store), None)
             await sleep(ATTACH_SECONDS)
         try:
-            await self._go_on(program, store, items, shape, progress, out)
+            await self._run_queued(program, store, items, shape, progress, out)
         finally:
             lock.release()
             progress.close()
 
-    async def _go_on(
+    async def _run_queued(
         self,
         program: FastAgent,
         store: RunStore,

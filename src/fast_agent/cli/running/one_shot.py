@@ -623,7 +623,7 @@ def recorded_run(program: FastAgent, record: Path | None, replay: Path | None) -
             yield replayer
         finally:
             replayer.check()
-        tell_left(replayer, replay)
+        report_unused(replayer, replay)
     elif record is not None:
         from fast_agent.recording.cassette import Recorder
 
@@ -639,7 +639,7 @@ def recorded_run(program: FastAgent, record: Path | None, replay: Path | None) -
             recorder.close(complete=complete)
 
 
-def tell_left(replayer: Replayer, shown: Path) -> None:
+def report_unused(replayer: Replayer, shown: Path) -> None:
     """Report the recorded answers that were not asked for."""
     left = replayer.left()
     if left:

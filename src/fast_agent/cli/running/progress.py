@@ -42,13 +42,13 @@ class Progress:
         self._out = standard_output()
         self._stream = stream and self._out.is_terminal
         self._streamed = ""
-        self._unshown = _Unshown()
-        self._waits = _Waits(self._note_apart)
+        self._unshown = _HiddenRuns()
+        self._waits = _WaitNotices(self._note_apart)
 
     @property
     def listener(self) -> Listener | None:
         """The listener for the agents; None if nothing is shown."""
-        return None if self._quiet and not self._stream else self._tell
+        return None if self._quiet and not self._stream else self._show_step
 
     def print_facts(self, facts: JsonObject) -> None:
         """Print the facts of the answer instead of its text."""
@@ -68,7 +68,7 @@ class Progress:
             self._out.line()
         self._out.line(text)
 
-    def _tell(self, event: Event) -> None:
+    def _show_step(self, event: Event) -> None:
         from fast_agent.agents.events import (
             ChildFinished,
             TextStreamed,
@@ -115,7 +115,7 @@ class Progress:
         self._streamed = ""
 
 
-class _Waits:
+class _WaitNotices:
     """Says that a model has not begun to answer, again whenever the wait has doubled.
 
     Args:
@@ -158,7 +158,7 @@ class _Waits:
         self._wait(origin, model, seconds, 2 * seconds)
 
 
-class _Unshown:
+class _HiddenRuns:
     """What is not shown of a run: runs beyond those a card wants in full, and reported failures."""
 
     def __init__(self) -> None:

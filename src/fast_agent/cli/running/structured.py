@@ -9,7 +9,7 @@ from fast_agent.diagnostics.diagnostic import Diagnostic
 from fast_agent.diagnostics.rules import BAD_JSON_SCHEMA
 from fast_agent.errors import ConfigError
 from fast_agent.text.span import Span
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

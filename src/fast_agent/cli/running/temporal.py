@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fast_agent.engine.edition import EditionChoices
     from fast_agent.engine.part_store import Cipher, PartStore
     from fast_agent.engine.temporal.connection import TemporalOptions
-    from fast_agent.engine.temporal.runs import Pinned, TemporalRuns
+    from fast_agent.engine.temporal.runs import PinnedEdition, TemporalRuns
     from fast_agent.tools.human import Human
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:7233"
@@ -174,7 +174,7 @@ def carry_turns(program: FastAgent, options: CardOptions, address: str | None) -
 
 async def pin_cards(
     runs: TemporalRuns, program: FastAgent, choices: EditionChoices, tools: list[Path]
-) -> Pinned:
+) -> PinnedEdition:
     """Keep the cards of a program for workers, and name the queues without a worker.
 
     Args:
@@ -208,7 +208,7 @@ class PinnedProgram:
     """The cards of a program, to be pinned; see `PinCards`."""
 
     program: FastAgent
-    pin: Callable[[], Awaitable[Pinned]]
+    pin: Callable[[], Awaitable[PinnedEdition]]
 
     @property
     def version(self) -> object:

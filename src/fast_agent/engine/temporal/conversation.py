@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.output import OutputShape
     from fast_agent.agents.turn_life import TurnLife
-    from fast_agent.engine.temporal.runs import Pinned, TemporalRuns
+    from fast_agent.engine.temporal.runs import PinnedEdition, TemporalRuns
     from fast_agent.messages.history import History
     from fast_agent.messages.message import Message
     from fast_agent.models.model import Usage
@@ -57,7 +57,7 @@ class PinCards(Protocol):
         ...
 
     @property
-    def pin(self) -> Callable[[], Awaitable[Pinned]]:
+    def pin(self) -> Callable[[], Awaitable[PinnedEdition]]:
         """Pins them.
 
         Raises:
@@ -67,7 +67,7 @@ class PinCards(Protocol):
 
 
 @dataclass(slots=True)
-class _Remembered:
+class _KnownMemory:
     """What the workflow is known to remember of an agent: so many messages, this one the last."""
 
     count: int
@@ -79,7 +79,7 @@ class _Remembered:
 
 
 @dataclass(slots=True)
-class _Carried:
+class _CarriedConversation:
     """A conversation in a workflow.
 
     Args:
@@ -93,7 +93,7 @@ class _Carried:
 
     version: object
     handle: WorkflowHandle[Any, Any]
-    remembered: dict[str, _Remembered] = field(default_factory=dict[str, _Remembered])
+    remembered: dict[str, _KnownMemory] = field(default_factory=dict[str, _KnownMemory])
     asked: set[str] = field(default_factory=set[str])
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     askers: int = 0
@@ -115,8 +115,8 @@ class TemporalCarrier:
         self._runs = runs
         self._cards = cards
         self._human = human
-        self._pinned: tuple[object, Pinned] | None = None
-        self._carried: WeakKeyDictionary[object, _Carried] = WeakKeyDictionary()
+        self._pinned: tuple[object, PinnedEdition] | None = None
+        self._carried: WeakKeyDictionary[object, _CarriedConversation] = WeakKeyDictionary()
         self._ended: list[WorkflowHandle[Any, Any]] = []
         self._starting = asyncio.Lock()
 
@@ -145,7 +145,7 @@ class TemporalCarrier:
             **traced(),
         }
         view = TurnView(life)
-        said = await self._said(life, view, history, given)
+        said = await self._turn_answer(life, view, history, given)
         read = self._runs.redactor.restored
         messages = [message_from_wire(read(one)) for one in said["messages"]]
         answer = message_from_wire(read(said["message"]))
@@ -164,9 +164,9 @@ class TemporalCarrier:
         kept = life.draft.history
         carried = self._carried.get(_conversation_of(life))
         if carried is not None and len(kept) == said["remembers"]:
-            carried.remembered[agent] = _Remembered(len(kept), kept[-1] if len(kept) else None)
+            carried.remembered[agent] = _KnownMemory(len(kept), kept[-1] if len(kept) else None)
 
-    async def _said(
+    async def _turn_answer(
         self, life: TurnLife, view: TurnView, history: History, given: dict[str, Any]
     ) -> dict[str, Any]:
         """Return what a turn said; a workflow that remembers otherwise is updated first."""
@@ -187,7 +187,7 @@ class TemporalCarrier:
                 if self._carried.get(_conversation_of(life)) is carried:
                     del self._carried[_conversation_of(life)]
 
-    async def _conversation(self, life: TurnLife) -> _Carried:
+    async def _conversation(self, life: TurnLife) -> _CarriedConversation:
         """Return the workflow of the turn's conversation, started where there is none yet."""
         async with self._starting:
             await self._close_ended()
@@ -201,7 +201,7 @@ class TemporalCarrier:
             handle = await self._runs.converse(run_id, self._pinned[1], life.origin.agent)
             if found is not None:
                 self._ended.append(found.handle)
-            self._carried[_conversation_of(life)] = carried = _Carried(version, handle)
+            self._carried[_conversation_of(life)] = carried = _CarriedConversation(version, handle)
             # A server may have a conversation for each request.
             finalize(_conversation_of(life), self._ended.append, handle)
             return carried
@@ -210,7 +210,7 @@ class TemporalCarrier:
         self,
         life: TurnLife,
         view: TurnView,
-        carried: _Carried,
+        carried: _CarriedConversation,
         key: str,
         given: dict[str, Any],
     ) -> dict[str, Any]:
@@ -283,7 +283,7 @@ class TemporalCarrier:
         except RPCError as error:
             raise _LostError from error
 
-    async def _ask_user(self, carried: _Carried, human: Human) -> None:
+    async def _ask_user(self, carried: _CarriedConversation, human: Human) -> None:
         """Ask the user what the turns of a conversation ask, one question after the other."""
         run = carried.handle
         unanswered: str | None = None
@@ -304,7 +304,7 @@ class TemporalCarrier:
             elif unanswered is not None:
                 carried.asked.discard(unanswered)  # a turn that goes on may have it answered
 
-    async def _new_question(self, carried: _Carried) -> tuple[str, JsonObject] | None:
+    async def _new_question(self, carried: _CarriedConversation) -> tuple[str, JsonObject] | None:
         """Return a question that no user was asked yet, with its key; its user is asked now."""
         known = carried.asked
         # A look that began before a question was found must not forget it by ending after.

@@ -110,7 +110,7 @@ class RunCancelledError(RunError):
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned:
+class PinnedEdition:
     """An edition that every worker can load.
 
     Args:
@@ -145,7 +145,7 @@ class TemporalRuns:
 
     async def pin(
         self, program: CardProgram, choices: EditionChoices, *, tools: Iterable[Path] = ()
-    ) -> Pinned:
+    ) -> PinnedEdition:
         """Keep the cards of a program for workers.
 
         Args:
@@ -164,16 +164,16 @@ class TemporalRuns:
         models = dict.fromkeys(spec.text for spec in specs)
         configs = (card.config for card in program.load_set.cards.values())
         queues = {config.queue for config in configs if config.queue}
-        return Pinned(edition.digest, tuple(models), tuple(sorted(queues)))
+        return PinnedEdition(edition.digest, tuple(models), tuple(sorted(queues)))
 
-    async def unserved(self, edition: Pinned) -> list[str]:
+    async def unserved(self, edition: PinnedEdition) -> list[str]:
         """Return the queues of an edition's cards that no worker serves now."""
         return [name for name in edition.queues if not await self.is_served(name)]
 
     async def start(
         self,
         run_id: str,
-        edition: Pinned,
+        edition: PinnedEdition,
         agent: str,
         message: Message,
         *,
@@ -207,7 +207,9 @@ class TemporalRuns:
         shown = {"agent": agent, "message": text, **(memo or {})}
         return await self._started(run_id, given, shown)
 
-    async def converse(self, run_id: str, edition: Pinned, agent: str) -> WorkflowHandle[Any, Any]:
+    async def converse(
+        self, run_id: str, edition: PinnedEdition, agent: str
+    ) -> WorkflowHandle[Any, Any]:
         """Start a conversation, whose turns are asked for by updates.
 
         Args:
@@ -220,7 +222,7 @@ class TemporalRuns:
         """
         return await self._started(run_id, await self._options_of(edition), {"agent": agent})
 
-    async def _options_of(self, edition: Pinned) -> dict[str, Any]:
+    async def _options_of(self, edition: PinnedEdition) -> dict[str, Any]:
         offset = datetime.now().astimezone().utcoffset()
         return {
             "edition": edition.digest,
@@ -234,7 +236,7 @@ class TemporalRuns:
         self, run_id: str, given: dict[str, Any], memo: dict[str, str]
     ) -> WorkflowHandle[Any, Any]:
         try:
-            return await patiently(
+            return await with_retries(
                 lambda: self.client.start_workflow(
                     WORKFLOW,
                     given,
@@ -257,7 +259,7 @@ class TemporalRuns:
             FastAgentError: It failed; the error is the one of the run.
         """
         try:
-            return self._read(cast("dict[str, Any]", await patiently(run.result)))
+            return self._read(cast("dict[str, Any]", await with_retries(run.result)))
         except WorkflowFailureError as error:
             raise self._failure(error, run.id) from error
 
@@ -277,7 +279,7 @@ class TemporalRuns:
         """
         run: Any = self.client.get_workflow_handle(run_id)
         # The first answer counts, however often one is sent.
-        await patiently(lambda: run.signal("answer", args=[key, action, content]))
+        await with_retries(lambda: run.signal("answer", args=[key, action, content]))
 
     async def questions(self, run_id: str) -> dict[str, JsonObject]:
         """Return the open questions of a run, by their keys."""
@@ -386,7 +388,7 @@ async def update(run: Any, name: str, args: Sequence[object], update_id: str) ->
             await wait_or_raise(error, passes=is_unready and monotonic() < end)
 
 
-async def patiently(request: Callable[[], Awaitable[T]]) -> T:
+async def with_retries(request: Callable[[], Awaitable[T]]) -> T:
     """Send a request until the server, or a worker that it asks, has answered.
 
     Raises:

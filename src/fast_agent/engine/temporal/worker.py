@@ -41,7 +41,7 @@ from fast_agent.engine.execute import (
 from fast_agent.engine.part_store import missing_part
 from fast_agent.engine.temporal.progress import SHOW_SECONDS, StepProgress
 from fast_agent.engine.temporal.questions import asked_by
-from fast_agent.engine.temporal.runs import patiently, update
+from fast_agent.engine.temporal.runs import update, with_retries
 from fast_agent.engine.temporal.workflow import (
     LOOP_VERSION,
     AgentRun,
@@ -283,7 +283,7 @@ def _run_of(info: activity.Info) -> Any:
 async def _has_not_acted(info: activity.Info, step: str) -> bool:
     """Whether a former attempt got no further than its first question to the user."""
     run = _run_of(info)
-    may_act = await patiently(lambda: run.query("may_act"))
+    may_act = await with_retries(lambda: run.query("may_act"))
     return any(one.startswith(step) for one in may_act)
 
 
@@ -366,7 +366,7 @@ class StepActivities:
                     listener=edition.tracing,
                 )
                 with caller_trace(given.get("trace")):
-                    answer = await (_unless_asking(work) if info.is_local else work)
+                    answer = await (_execute_unless_asking(work) if info.is_local else work)
         except FastAgentError as error:
             raise _failure(error, info.attempt) from error
         except Exception as error:  # the boundary of a step
@@ -391,9 +391,11 @@ class StepActivities:
         if not step.pieces and not part_digests(step.asked):
             return {}
         # Once for all of them: a part leads to the next, and a long conversation has thousands.
-        return await asyncio.to_thread(self._kept_and_read, step, known)
+        return await asyncio.to_thread(self._store_and_read, step, known)
 
-    def _kept_and_read(self, step: DescribedStep, known: Container[str]) -> Mapping[str, JsonValue]:
+    def _store_and_read(
+        self, step: DescribedStep, known: Container[str]
+    ) -> Mapping[str, JsonValue]:
         parts = dict(step.pieces)
         if parts:
             self._store.put({one: json.dumps(value).encode() for one, value in parts.items()})
@@ -417,7 +419,7 @@ class StepActivities:
         return parts
 
 
-async def _unless_asking(work: Coroutine[Any, Any, StepAnswer]) -> StepAnswer | None:
+async def _execute_unless_asking(work: Coroutine[Any, Any, StepAnswer]) -> StepAnswer | None:
     """Execute a local step; None where it asks the user, and has to start again elsewhere."""
     asks = asyncio.Event()
     _asks.set(asks)

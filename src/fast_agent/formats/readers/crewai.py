@@ -86,7 +86,7 @@ def read_crew_agents(file: ForeignFile) -> list[Draft]:
         draft.request(fields, "max_iter", "max_iterations", above=0)
         fields.none_of(_AGENT)
         fields.close("an agent of CrewAI")
-        _tell_inputs(draft)
+        _note_inputs(draft)
         drafts.append(draft)
     return drafts
 
@@ -140,7 +140,7 @@ def read_crew_tasks(file: ForeignFile) -> list[Draft]:
             )
         fields.none_of(_TASK)
         fields.close("a task of CrewAI")
-        _tell_inputs(draft)
+        _note_inputs(draft)
         drafts.append(draft)
     return drafts
 
@@ -160,7 +160,7 @@ def _take_worker(draft: Draft, fields: Fields) -> None:
         draft.worker = agent
 
 
-def _tell_inputs(draft: Draft) -> None:
+def _note_inputs(draft: Draft) -> None:
     for name in dict.fromkeys(_INPUT.findall(draft.instruction)):
         draft.file.note(
             rules.LOST_FIELD,

@@ -10,7 +10,7 @@ from fast_agent.formats.draft import Draft
 from fast_agent.formats.foreign import Fields
 from fast_agent.formats.inline import add_connect, take_agents
 from fast_agent.formats.servers import read_server
-from fast_agent.formats.tools import Unnamed, ability_of
+from fast_agent.formats.tools import UnsupportedTool, ability_of
 
 if TYPE_CHECKING:
     from fast_agent.formats.foreign import ForeignFile
@@ -253,7 +253,7 @@ def _named(names: list[str]) -> frozenset[Ability]:
     found: set[Ability] = set()
     for name in names:
         tool = ability_of(name, "docker")
-        if not isinstance(tool, Unnamed):
+        if not isinstance(tool, UnsupportedTool):
             found |= tool.abilities
     return frozenset(found)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.diagnostics import rules
 from fast_agent.formats.draft import Draft
-from fast_agent.formats.tools import Unnamed, ability_of
+from fast_agent.formats.tools import UnsupportedTool, ability_of
 from fast_agent.text.json_value import as_object
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _permitted(draft: Draft, fields: Fields) -> None:
         names = [name for name, rule in as_object(permission).items() if _allows(rule)]
     for name in names:
         tool = ability_of(name, _FAMILY)
-        if not isinstance(tool, Unnamed):
+        if not isinstance(tool, UnsupportedTool):
             draft.abilities |= tool.abilities
     if "write" not in draft.abilities:
         draft.abilities.add("read")

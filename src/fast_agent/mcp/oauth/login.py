@@ -115,7 +115,7 @@ async def log_in(
     spec.check_start()
     place = options.place or authorizations.default_place()
     addresses = _Addresses(spec, target, is_local=await _is_local(target.url))
-    kept = _Kept()
+    kept = _LoginStorage()
     async with _Callback(target.oauth.callback_port, spec.name, options.seconds) as callback:
         metadata = OAuthClientMetadata(
             redirect_uris=[AnyUrl(callback.address)],
@@ -196,7 +196,7 @@ async def _ask_server(
             await _first_request(client, target)
     except (OAuthFlowError, OAuthRegistrationError, OAuthTokenError) as problem:
         raise ToolError(
-            f"server `{spec.name}`: no authorization: {_said(problem)}",
+            f"server `{spec.name}`: no authorization: {_problem_text(problem)}",
             hint="the server or its authorization server is at fault; ask those who run it",
         ) from None
     except (ValidationError, ValueError) as problem:
@@ -236,7 +236,7 @@ async def _first_request(client: httpx2.AsyncClient, target: HttpTarget) -> None
         await client.delete(target.url, headers={**headers, "mcp-session-id": session})
 
 
-class _Kept:
+class _LoginStorage:
     """What the SDK asks for and wants kept; a login starts from nothing."""
 
     def __init__(self) -> None:
@@ -519,7 +519,7 @@ def _shown(url: str) -> str:
     return one_line(shown_address(url), 200)
 
 
-def _said(problem: Exception) -> str:
+def _problem_text(problem: Exception) -> str:
     """Return what went wrong, without what a token endpoint answered: it may repeat the code."""
     text = str(problem)
     if not isinstance(problem, OAuthTokenError):

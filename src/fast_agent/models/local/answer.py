@@ -51,7 +51,7 @@ class _Choice(TypedDict, total=False):
     finish_reason: str | None
 
 
-class _Refused(TypedDict, total=False):
+class _ErrorBody(TypedDict, total=False):
     type: str
     message: str
     n_prompt_tokens: int
@@ -80,7 +80,7 @@ class Chunk(TypedDict, total=False):
     choices: list[_Choice]
     usage: _Counts | None
     timings: _Timings
-    error: _Refused
+    error: _ErrorBody
 
 
 _STOP_REASONS: Final = {
@@ -117,7 +117,7 @@ class Answer:
         self._calls: dict[int, dict[str, str]] = {}
         self._finish: str | None = None
         self._usage: _Counts = {}
-        self._error: _Refused | None = None
+        self._error: _ErrorBody | None = None
         self._ready: list[Delta] = []
         self._lock = threading.Lock()
         self._written: tuple[ToolCall, ...] = ()
@@ -138,7 +138,7 @@ class Answer:
         thought = said.get("reasoning_content")
         if thought:
             self._thoughts.append(thought)
-            self._give(ThinkingDelta(thought))
+            self._pass_delta(ThinkingDelta(thought))
         text = said.get("content")
         if text:
             self._add_text(text)
@@ -149,7 +149,7 @@ class Answer:
         self._text += text
         sure = len(self._text)
         if self._offered:
-            sure = where_a_call_may_begin(self._text, self._sent)
+            sure = end_of_prose(self._text, self._sent)
         if self._repetition is not None:
             self._repetition.add(text, in_call=sure < len(self._text))
             sure = min(sure, self._repetition.sure)
@@ -171,10 +171,10 @@ class Answer:
 
     def _send(self, sure: int) -> None:
         if sure > self._sent:
-            self._give(TextDelta(self._text[self._sent : sure]))
+            self._pass_delta(TextDelta(self._text[self._sent : sure]))
             self._sent = sure
 
-    def _give(self, delta: Delta) -> None:
+    def _pass_delta(self, delta: Delta) -> None:
         with self._lock:
             self._ready.append(delta)
 
@@ -252,7 +252,7 @@ def _counts(timings: _Timings | None) -> _Counts | None:
     }
 
 
-def _refusal(error: _Refused) -> ModelError:
+def _refusal(error: _ErrorBody) -> ModelError:
     if error.get("type") == "exceed_context_size_error":
         return ContextError(
             f"the conversation has {error.get('n_prompt_tokens')} tokens, and the local model's "
@@ -272,7 +272,7 @@ class WrittenCall:
 
 
 @frozen
-class Recovered:
+class ParsedAnswer:
     """What a text was parsed to.
 
     Args:
@@ -300,7 +300,7 @@ _LEAD_IN: Final = re.compile(
 )
 
 
-def where_a_call_may_begin(text: str, start: int = 0) -> int:
+def end_of_prose(text: str, start: int = 0) -> int:
     """Find the place up to which a text is certainly prose.
 
     Args:
@@ -316,7 +316,7 @@ def where_a_call_may_begin(text: str, start: int = 0) -> int:
     return len(text) - 1 if text.endswith("`") else len(text)
 
 
-def recover_tool_calls(text: str, offered: Collection[str]) -> Recovered | None:
+def recover_tool_calls(text: str, offered: Collection[str]) -> ParsedAnswer | None:
     """Find calls of offered tools in a text.
 
     Args:
@@ -350,10 +350,10 @@ def recover_tool_calls(text: str, offered: Collection[str]) -> Recovered | None:
         position = end if end > begin else begin + 1
     if not calls:
         return None
-    return Recovered(_LEAD_IN.sub("", text[:first].rstrip()).rstrip(), tuple(calls))
+    return ParsedAnswer(_LEAD_IN.sub("", text[:first].rstrip()).rstrip(), tuple(calls))
 
 
-def _tagged(text: str, offered: Collection[str]) -> Recovered | None:
+def _tagged(text: str, offered: Collection[str]) -> ParsedAnswer | None:
     """Read `<function=name>…</function>`, with a JSON object or parameter tags inside."""
     calls: list[WrittenCall] = []
     first = len(text)
@@ -369,7 +369,7 @@ def _tagged(text: str, offered: Collection[str]) -> Recovered | None:
     if not calls:
         return None
     prose = re.sub(r"<tool_call>\s*\Z", "", text[:first])
-    return Recovered(prose.rstrip(), tuple(calls))
+    return ParsedAnswer(prose.rstrip(), tuple(calls))
 
 
 def _loose(raw: str) -> JsonValue:

@@ -196,7 +196,7 @@ def default_threads() -> int:
 
 
 @dataclass(slots=True)
-class _Shared:
+class _SharedEngine:
     """An engine and who uses it; the lock is held while it loads."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -209,7 +209,7 @@ class EnginePool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._shared: dict[EngineKey, _Shared] = {}
+        self._shared: dict[EngineKey, _SharedEngine] = {}
 
     def acquire(self, key: EngineKey) -> Engine:
         """Return the engine of a key, loading it on first use. Blocks.
@@ -218,7 +218,7 @@ class EnginePool:
             ModelError: It cannot be loaded.
         """
         with self._lock:
-            shared = self._shared.setdefault(key, _Shared())
+            shared = self._shared.setdefault(key, _SharedEngine())
             shared.users += 1
         try:
             with shared.lock:

@@ -33,7 +33,7 @@ from fast_agent.models.local.weights import (
 )
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
@@ -56,7 +56,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @frozen
-class Pulled:
+class PulledWeights:
     """Weights that are in place.
 
     Args:
@@ -85,7 +85,7 @@ def pull(
     sha256: str | None = None,
     name: str | None = None,
     progress: Progress = no_progress,
-) -> Pulled:
+) -> PulledWeights:
     """Fetch weights to this machine.
 
     Args:
@@ -128,7 +128,7 @@ def _name_of(source: str, name: str | None) -> str:
 
 def _pull_known(
     weights: Weights, wanted: str | None, environ: Mapping[str, str], progress: Progress
-) -> Pulled:
+) -> PulledWeights:
     if wanted not in {None, weights.sha256}:
         raise ModelError(
             f"`{weights.name}` has the digest {weights.sha256}, not {wanted}",
@@ -247,7 +247,7 @@ def _uv(environ: Mapping[str, str]) -> str | None:
     return which("uv", path=os.pathsep.join(filter(os.path.isabs, places)))
 
 
-def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) -> Pulled:
+def _pull_url(url: str, wanted: str | None, target: Path, progress: Progress) -> PulledWeights:
     if not url.startswith(("https://", "http://")):
         raise ModelError(f"`{_shown(url)}` is not a web address", hint="use `https://…` or a path")
     if wanted is None:
@@ -325,7 +325,7 @@ def _reason(error: Exception, url: str) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _pull_file(source: str, wanted: str | None, target: Path, progress: Progress) -> Pulled:
+def _pull_file(source: str, wanted: str | None, target: Path, progress: Progress) -> PulledWeights:
     path = Path(source)
     if not path.is_file():
         near = closest(source, tuple(WEIGHTS))
@@ -356,7 +356,7 @@ def _keep(
     report: Callable[[int], None],
     *,
     continued: bool = False,
-) -> Pulled:
+) -> PulledWeights:
     """Write blocks to a file next to the target, check them, and rename it to the target.
 
     Args:
@@ -465,8 +465,8 @@ def _not_weights(target: Path) -> ModelError:
     )
 
 
-def _pulled(path: Path, digest: str, *, already: bool) -> Pulled:
-    return Pulled(path.name.removesuffix(SUFFIX), path, path.stat().st_size, digest, already)
+def _pulled(path: Path, digest: str, *, already: bool) -> PulledWeights:
+    return PulledWeights(path.name.removesuffix(SUFFIX), path, path.stat().st_size, digest, already)
 
 
 def _made(directory: Path) -> Path:

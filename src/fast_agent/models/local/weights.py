@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from fast_agent.config.home import home_directory
 from fast_agent.errors import ModelError, os_reason
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

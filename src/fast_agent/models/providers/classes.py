@@ -68,11 +68,11 @@ class ThinkingSplitter:
             self._held = self._held.lstrip()
             self._state = "text" if self._held else "after"
         if self._state == "text":
-            self._give(TextDelta, len(self._held))
+            self._pass_piece(TextDelta, len(self._held))
 
     def end(self) -> None:
         """Emit what was held back as a possible start of a mark."""
-        self._give(ThinkingDelta if self._state == "thinking" else TextDelta, len(self._held))
+        self._pass_piece(ThinkingDelta if self._state == "thinking" else TextDelta, len(self._held))
 
     def _open(self) -> None:
         start = self._held.lstrip()
@@ -84,16 +84,16 @@ class ThinkingSplitter:
     def _think(self) -> None:
         thinking, closed, rest = self._held.partition(_CLOSE)
         if closed:
-            self._give(ThinkingDelta, len(thinking))
+            self._pass_piece(ThinkingDelta, len(thinking))
             self._held, self._state = rest, "after"
             return
         # The end of it may be the start of the mark.
         kept = next(
             size for size in range(len(_CLOSE) - 1, -1, -1) if self._held.endswith(_CLOSE[:size])
         )
-        self._give(ThinkingDelta, len(self._held) - kept)
+        self._pass_piece(ThinkingDelta, len(self._held) - kept)
 
-    def _give(self, kind: type[TextDelta | ThinkingDelta], size: int) -> None:
+    def _pass_piece(self, kind: type[TextDelta | ThinkingDelta], size: int) -> None:
         piece, self._held = self._held[:size], self._held[size:]
         if piece:
             self._sink(kind(piece))

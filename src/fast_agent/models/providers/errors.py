@@ -15,8 +15,8 @@ from pydantic_ai import exceptions as lib
 from fast_agent.config.providers import PROVIDERS
 from fast_agent.errors import ContextError, ModelError, os_reason
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import did_you_mean
 from fast_agent.text.web_failure import THIS_MACHINE, causes, through_proxy, web_hint
+from fast_agent.text.wording import did_you_mean
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -98,7 +98,7 @@ def failure_of(error: Exception, endpoint: Endpoint) -> Failure:
     Returns:
         The failure in plain words; the key never appears in them.
     """
-    who = _who(endpoint)
+    who = _endpoint_name(endpoint)
     if "ended without" in str(error):  # the library's words for a stream that just stops
         return broken_off(endpoint)
     if isinstance(error, lib.ModelAPIError):
@@ -126,7 +126,7 @@ def is_of_cloud(error: Exception) -> bool:
 
 def broken_off(endpoint: Endpoint) -> Failure:
     """Return the failure of a stream that ended before its answer did."""
-    message = f"the answer of {_who(endpoint)} ended before it was complete"
+    message = f"the answer of {_endpoint_name(endpoint)} ended before it was complete"
     hint = f"try again, and {_OTHER_API}" if endpoint.base_url else "try again"
     return Failure(message, hint, passing=True, few_attempts=True, broke_off=True)
 
@@ -144,7 +144,7 @@ def ended_with_error(response: answers.ModelResponse, endpoint: Endpoint) -> Fai
     """
     reason = raw_reason(response)
     detail = f": {_safe(reason, endpoint)}" if reason and reason != "error" else ""
-    message = f"{_who(endpoint)} ended its answer with an error{detail}"
+    message = f"{_endpoint_name(endpoint)} ended its answer with an error{detail}"
     return Failure(message, "try again", passing=True, few_attempts=True)
 
 
@@ -155,16 +155,18 @@ def refusal_notes(response: answers.ModelResponse, endpoint: Endpoint) -> tuple[
     reason = reason or raw_reason(response)
     if response.finish_reason != "content_filter" or reason in {None, "content_filter", "refusal"}:
         return ()
-    return (f"{_who(endpoint)} refused the content: {_safe(str(reason), endpoint)}",)
+    return (f"{_endpoint_name(endpoint)} refused the content: {_safe(str(reason), endpoint)}",)
 
 
 def _unreadable(reason: str, endpoint: Endpoint) -> Failure:
-    what = f"{_who(endpoint)} gave an answer that cannot be read: {_safe(reason, endpoint)}"
+    what = (
+        f"{_endpoint_name(endpoint)} gave an answer that cannot be read: {_safe(reason, endpoint)}"
+    )
     return Failure(what, _OTHER_API)
 
 
 def _api_failure(error: lib.ModelAPIError, endpoint: Endpoint) -> Failure:
-    who = _who(endpoint)
+    who = _endpoint_name(endpoint)
     detail = _detail(error, endpoint)
     match error:
         case lib.ModelConnectionError():
@@ -234,7 +236,9 @@ def _refusal(error: lib.ModelAPIError, endpoint: Endpoint, detail: str) -> Failu
             advice = error.hint if isinstance(error, lib.ModelHTTPError) else None
             if endpoint.provider == "openai" and endpoint.base_url:
                 advice = advice or _CHAT_SERVER
-            return Failure(f"{_who(endpoint)} rejected the request{_status(error)}{detail}", advice)
+            return Failure(
+                f"{_endpoint_name(endpoint)} rejected the request{_status(error)}{detail}", advice
+            )
 
 
 async def refuse_page(response: Response) -> None:
@@ -251,7 +255,7 @@ def _connection_failure(error: lib.ModelConnectionError, endpoint: Endpoint) -> 
     for cause in causes(error):
         if isinstance(cause, lib.UnexpectedModelBehavior):  # as some SDKs pass it on
             return _unreadable(str(cause), endpoint)
-    who = _who(endpoint)
+    who = _endpoint_name(endpoint)
     where = f" at `{endpoint.address}`" if endpoint.address else ""
     reason = _safe(_deepest(error), endpoint)
     if error.phase == "connect":
@@ -310,7 +314,7 @@ def _section(endpoint: Endpoint) -> str:
     return endpoint.provider if is_own else f"endpoints.{endpoint.name}"
 
 
-def _who(endpoint: Endpoint) -> str:
+def _endpoint_name(endpoint: Endpoint) -> str:
     return f"`{endpoint.spec}`"
 
 

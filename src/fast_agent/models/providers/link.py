@@ -115,7 +115,7 @@ class ProviderLink:
             if request.compaction is not None:
                 response = await self._compact(messages, asked, request)
             else:
-                response = await self._whole(messages, asked, on_delta)
+                response = await self._ask_until_complete(messages, asked, on_delta)
         except Exception as error:
             if not isinstance(error, RuntimeError | httpx2.HTTPError) and not is_of_cloud(error):
                 raise
@@ -138,15 +138,15 @@ class ProviderLink:
         )
         return await self._model.compact_messages(context, instructions=wanted)
 
-    async def _whole(
+    async def _ask_until_complete(
         self, messages: list[lib.ModelMessage], asked: LibraryRequest, on_delta: DeltaSink | None
     ) -> lib.ModelResponse:
         """Ask, and let a provider continue that paused while its own tools are at work."""
-        response = await self._once(messages, asked, on_delta)
+        response = await self._ask_once(messages, asked, on_delta)
         for _ in range(_MAX_PAUSES):
             if response.state != "suspended":
                 break
-            rest = await self._once([*messages, response], asked, on_delta)
+            rest = await self._ask_once([*messages, response], asked, on_delta)
             response = replace(
                 rest,
                 parts=[*response.parts, *rest.parts],
@@ -158,7 +158,7 @@ class ProviderLink:
             )
         return response
 
-    async def _once(
+    async def _ask_once(
         self, messages: list[lib.ModelMessage], asked: LibraryRequest, on_delta: DeltaSink | None
     ) -> lib.ModelResponse:
         if on_delta is not None:

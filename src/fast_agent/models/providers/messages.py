@@ -269,7 +269,7 @@ def message_of(
         tuple(content),
         tool_calls=tuple(calls),
         channels=thoughts,
-        native=_kept(response, provider) if whole else None,
+        native=_stored_response(response, provider) if whole else None,
         stop_reason=_stop_reason(response, bool(calls)),
     )
 
@@ -325,7 +325,7 @@ def _is_bare(part: lib.ModelResponsePart) -> bool:
     )
 
 
-def _kept(response: lib.ModelResponse, provider: str) -> JsonObject:
+def _stored_response(response: lib.ModelResponse, provider: str) -> JsonObject:
     [data] = cast(
         "list[dict[str, JsonValue]]",
         lib.ModelMessagesTypeAdapter.dump_python([response], mode="json", exclude_none=True),

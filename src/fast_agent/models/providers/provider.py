@@ -116,7 +116,7 @@ class ProviderModel:
         """
         params = request.params.over(self._params)
         with anyio.move_on_after(params.timeout_seconds):
-            link = await self._linked()
+            link = await self._require_link()
             return await self._send(link, request, params, on_delta)
         raise ModelError(
             f"`{self._name}` did not answer within {params.timeout_seconds:g} seconds",
@@ -129,7 +129,7 @@ class ProviderModel:
         if link is not None:
             await link.aclose()
 
-    async def _linked(self) -> ProviderLink:
+    async def _require_link(self) -> ProviderLink:
         if self._link is None:
             async with self._linking:
                 if self._link is None:

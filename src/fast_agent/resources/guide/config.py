@@ -29,7 +29,7 @@ from fast_agent.resources.uri import Uri
 from fast_agent.schema.reader import built
 from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError, confined_parts
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -309,7 +309,7 @@ def load_guide(path: Path, shown: str | None = None) -> GuideConfig:
     if os.path.lexists(file):
         return _of_file(file.absolute(), os.path.join(shown, GUIDE_FILE), shown)  # noqa: PTH118
     root = _root(path, Place(shown))
-    return guide_config(_settings_of_folders(root), root, shown, _nowhere(shown))
+    return guide_config(_settings_of_folders(root), root, shown, _place_without_span(shown))
 
 
 def configured_guide(settings: Settings) -> GuideConfig | None:
@@ -416,7 +416,7 @@ def _root(path: Path, place: Place) -> str:
         raise refusal([place.problem(WRONG_DOCROOT, message, hint)]) from error
 
 
-def _nowhere(shown: str) -> PlaceOf:
+def _place_without_span(shown: str) -> PlaceOf:
     def place_of(*_keys: str | int, key: bool = False) -> Place:  # noqa: ARG001
         return Place(shown)
 

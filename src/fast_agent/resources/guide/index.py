@@ -21,9 +21,9 @@ from fast_agent.resources.guide.pattern import (
     Pattern,
     is_pattern,
 )
-from fast_agent.resources.problem import Ambiguous, NotFound, TooLarge
+from fast_agent.resources.problem import AmbiguousName, NotFound, TooLarge
 from fast_agent.resources.uri import Uri
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -306,7 +306,7 @@ def _collection(index: GuideIndex, uri: Uri, name: str) -> Sequence[Document]:
             [*(_text(kind, name) for kind in also), *(_text("collection", one) for one in near)],
             what="collection",
         )
-    return _some(_collected(index, uri, name), uri)
+    return _require_any(_collected(index, uri, name), uri)
 
 
 def _category(index: GuideIndex, uri: Uri, name: str, document: str) -> Sequence[Document]:
@@ -324,14 +324,14 @@ def _category(index: GuideIndex, uri: Uri, name: str, document: str) -> Sequence
         )
     _check_size(shelf.problem, uri)
     if not document:
-        return _some(shelf.all(), uri)
+        return _require_any(shelf.all(), uri)
     if is_pattern(document):
         found = {one.name: one for one in shelf.matching(Pattern.parse(document))}
         exact = shelf.documents.get(document)
         if exact is not None:
             found[document] = exact
-        return _some([*found.values()], uri)
-    one = _only(shelf.named(document), uri)
+        return _require_any([*found.values()], uri)
+    one = _single(shelf.named(document), uri)
     if one is None:
         raise NotFound(uri.text, tuple(_close(index, [shelf], document)), what="document")
     return [one]
@@ -346,12 +346,12 @@ def _document(index: GuideIndex, uri: Uri, context: str, name: str) -> Document:
         raise NotFound(uri.text, close, what="category or collection")
     if shelf is not None:
         _check_size(shelf.problem, uri)
-        if (one := _only(shelf.named(name), uri)) is not None:
+        if (one := _single(shelf.named(name), uri)) is not None:
             return one
     collected = _collected(index, uri, context) if context in index.config.collections else ()
     exact = [one for one in collected if one.name == name]
     if (
-        one := _only(exact or [one for one in collected if _stem(one.name) == name], uri)
+        one := _single(exact or [one for one in collected if _stem(one.name) == name], uri)
     ) is not None:
         return one
     if shelf is not None and is_pattern(name) and shelf.matching(Pattern.parse(name)):
@@ -376,15 +376,15 @@ def _collected(index: GuideIndex, uri: Uri, name: str) -> Sequence[Document]:
     return index.collection(name)
 
 
-def _some(documents: Sequence[Document], uri: Uri) -> Sequence[Document]:
+def _require_any(documents: Sequence[Document], uri: Uri) -> Sequence[Document]:
     if not documents:
         raise NotFound(uri.text, what="document in")
     return documents
 
 
-def _only(documents: Sequence[Document], uri: Uri) -> Document | None:
+def _single(documents: Sequence[Document], uri: Uri) -> Document | None:
     if len(documents) > 1:
-        raise Ambiguous(uri.text, sorted(one.uri.text for one in documents))
+        raise AmbiguousName(uri.text, sorted(one.uri.text for one in documents))
     return documents[0] if documents else None
 
 

@@ -52,7 +52,7 @@ class _Entry(NamedTuple):
     problems: tuple[Diagnostic, ...]
 
 
-class Listed(Mapping[str, Resource]):
+class ListedDocuments(Mapping[str, Resource]):
     """The documents of an index by URI, and the help page; an entry is made when looked up."""
 
     __slots__ = ("_documents", "_entry")
@@ -82,7 +82,7 @@ class GuideListing:
         folder: Its docroot.
         limits: What bounds a file.
         monotonic: Seconds that only grow.
-        lock: Held by callers, and here while an entry of a `Listed` is looked up.
+        lock: Held by callers, and here while an entry of a `ListedDocuments` is looked up.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class GuideListing:
         self._lock = lock
         self._entries: dict[_Key, _Entry] = {}
         self._index: GuideIndex | None = None
-        self._listed: Listed | None = None
+        self._listed: ListedDocuments | None = None
         self._look_at = 0.0
         self.revision = 1
         """Grows when a list that was given does not hold any more."""
@@ -114,7 +114,7 @@ class GuideListing:
         """Return the list; the same object until `revision` grows."""
         self._take(index)
         if self._listed is None:
-            self._listed = Listed(index, self._locked_entry)
+            self._listed = ListedDocuments(index, self._locked_entry)
         return self._listed
 
     def follow(self, index: GuideIndex, *, now: bool = False) -> None:
@@ -350,7 +350,9 @@ class _Fields:
             return None
         if isinstance(value, str):
             return value.strip() or None
-        self._wrong(f"`{key}` is not a string", key, "put it in quotes if it is meant as text")
+        self._add_problem(
+            f"`{key}` is not a string", key, "put it in quotes if it is meant as text"
+        )
         return None
 
     def _texts(self, key: str) -> tuple[str, ...]:
@@ -362,7 +364,9 @@ class _Fields:
             texts = tuple(one for one in given if isinstance(one, str))
             if len(texts) == len(given):
                 return texts
-        self._wrong(f"`{key}` is not a list of strings", key, f"write `{key}: [one, another]`")
+        self._add_problem(
+            f"`{key}` is not a list of strings", key, f"write `{key}: [one, another]`"
+        )
         return ()
 
     def _audience(self) -> tuple[str, ...]:
@@ -370,7 +374,7 @@ class _Fields:
         wrong = [one for one in named if one not in AUDIENCES]
         if wrong:
             message = f"`audience` holds `{wrong[0][:60]}`, which clients do not know"
-            self._wrong(message, "audience", "write `user`, `assistant`, or both in a list")
+            self._add_problem(message, "audience", "write `user`, `assistant`, or both in a list")
         return tuple(one for one in AUDIENCES if one in named)
 
     def _priority(self) -> float | None:
@@ -380,12 +384,12 @@ class _Fields:
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
             return value
         message = "`priority` is not a number from 0 to 1"
-        self._wrong(
+        self._add_problem(
             message, "priority", "write 1 for the most important documents, 0 for the least"
         )
         return None
 
-    def _wrong(self, message: str, key: str, hint: str) -> None:
+    def _add_problem(self, message: str, key: str, hint: str) -> None:
         from fast_agent.diagnostics.rules import WRONG_GUIDE_METADATA
 
         span = self._document.span_of((key,))

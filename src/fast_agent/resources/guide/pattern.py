@@ -144,10 +144,10 @@ def _pieces(name: str) -> list[list[str]]:
 
 
 def _fixed(signs: list[str]) -> str:
-    return "".join(map(_one, signs))
+    return "".join(map(_sign_pattern, signs))
 
 
-def _one(sign: str) -> str:
+def _sign_pattern(sign: str) -> str:
     if sign == "?":
         return "."
     return re.escape(sign) if len(sign) == 1 else _choice(sign[1:-1])

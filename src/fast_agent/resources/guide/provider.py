@@ -21,11 +21,12 @@ from fast_agent.resources.guide.pattern import (
     TEMPLATES,
 )
 from fast_agent.resources.guide.tree import build_index, places
-from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
+from fast_agent.resources.problem import NotFound, TooLarge, UnavailableResource
 from fast_agent.resources.provider import Document as SearchDocument
 from fast_agent.resources.resource import DEFAULT_LIMITS, ResourceContent, is_textual, media_type
 from fast_agent.resources.session import Change
 from fast_agent.text.safe_file import RefusedFileError
+from fast_agent.text.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -117,7 +118,7 @@ class GuideProvider:
         """Read a document, several as one multipart content, or the help page.
 
         Raises:
-            ResourceError: `NotFound`, `Ambiguous`, `TooLarge` or `Unavailable`.
+            ResourceError: `NotFound`, `Ambiguous`, `TooLarge` or `UnavailableResource`.
         """
         index = self._index
         document = None if index is None else find_exact(index, uri)
@@ -221,7 +222,7 @@ class GuideProvider:
         stamp = self._folder.stamp(document.path)
         if stamp is not None and stamp.size > self._limits.file_bytes:
             return TooLarge(uri, stamp.size, self._limits.file_bytes)
-        return Unavailable(uri, refusal.message)
+        return UnavailableResource(uri, refusal.message)
 
     def _multipart(self, uri: Uri, documents: Sequence[Document]) -> ResourceContent:
         from fast_agent.resources.multipart import compose
@@ -313,9 +314,9 @@ def help_page(index: GuideIndex, limits: Limits) -> str:
 
 
 def _head(index: GuideIndex) -> Iterator[str]:
-    documents = _count(index.count, "document")
-    categories = _count(len(index.shelves), "category", "categories")
-    collections = _count(len(index.config.collections), "collection")
+    documents = plural(index.count, "document")
+    categories = plural(len(index.shelves), "category", "categories")
+    collections = plural(len(index.config.collections), "collection")
     yield "# How to read this guide"
     yield ""
     yield f"This server holds {documents} in {categories}, and {collections} chosen from them."
@@ -412,10 +413,6 @@ def _uri(kind: str, *names: str) -> str:
     from fast_agent.resources.uri import Uri
 
     return Uri.of("guide", (kind, *names)).text
-
-
-def _count(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def _cell(text: str | None) -> str:

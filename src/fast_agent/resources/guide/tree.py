@@ -19,7 +19,7 @@ from fast_agent.resources.guide.config import composed
 from fast_agent.resources.guide.index import CategoryDocuments, Document, GuideIndex, folder_state
 from fast_agent.resources.problem import InvalidUri, TooLarge
 from fast_agent.text.safe_file import RefusedFileError
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 from fast_agent.trust.origin import names_secret
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def build_index(
         clock: Nanoseconds since 1970, as the file system counts them.
     """
     sure = clock() - _RECENT_NS
-    building = _Building(config, folder, limits)
+    building = _TreeScan(config, folder, limits)
     shelves = {name: building.shelf(one) for name, one in config.categories.items()}
     states = {path: folder_state(path) for path in dict.fromkeys(building.folders())}
     # The clock of a file system ticks slowly: a directory that has just changed may change again
@@ -59,7 +59,7 @@ def build_index(
     return GuideIndex(config, shelves, folders, tuple(building.problems))
 
 
-class _Building:
+class _TreeScan:
     """One scan of the tree in progress; each directory is walked once."""
 
     def __init__(self, config: GuideConfig, folder: Folder, limits: Limits) -> None:
@@ -96,7 +96,7 @@ class _Building:
         top = _nearest(category.dir, self._trees)
         tree = self._trees[top or ""]
         if isinstance(tree, RefusedFileError):
-            self._missing(category, tree.message, self._beside())
+            self._missing(category, tree.message, self._siblings())
             return CategoryDocuments(category, {}, missing=True)
         if isinstance(tree, TooLarge):
             return self._too_large(category, tree)
@@ -123,7 +123,7 @@ class _Building:
 
     def _walk(self, top: str) -> Tree | TooLarge | RefusedFileError:
         try:
-            tree = self._folder.walk(self._limits, top, _passed_over)
+            tree = self._folder.walk(self._limits, top, _is_skipped)
         except (TooLarge, RefusedFileError) as refusal:
             return refusal
         self._folders[top] = frozenset(tree.folders)
@@ -131,7 +131,7 @@ class _Building:
             self._note(skipped.path, skipped.reason)
         if self._unserved > _MAX_REPORTED:
             message = f"{self._unserved - _MAX_REPORTED} more files are not served"
-            self._tell(self._config.shown, message)
+            self._report(self._config.shown, message)
         return tree
 
     def _documents(self, category: Category, tree: Tree) -> dict[str, Document]:
@@ -161,7 +161,7 @@ class _Building:
                 found[name] = document
         return found
 
-    def _beside(self) -> Sequence[str]:
+    def _siblings(self) -> Sequence[str]:
         """Return the directories that a missing one may have meant."""
         try:
             with os.scandir(self._folder.path) as found:
@@ -178,9 +178,9 @@ class _Building:
     def _note(self, path: str, reason: str) -> None:
         self._unserved += 1
         if self._unserved <= _MAX_REPORTED:
-            self._tell(f"{self._config.shown}/{path}", f"the file is not served: it {reason}")
+            self._report(f"{self._config.shown}/{path}", f"the file is not served: it {reason}")
 
-    def _tell(self, path: str, message: str) -> None:
+    def _report(self, path: str, message: str) -> None:
         rule = UNSERVED_GUIDE_FILE
         self.problems.append(Diagnostic(rule.code, message, path, severity=rule.severity))
 
@@ -188,7 +188,7 @@ class _Building:
         return f"{self._folder.path}/{path}" if path else self._folder.path
 
 
-def _passed_over(name: str) -> bool:
+def _is_skipped(name: str) -> bool:
     return name.startswith(".") or is_never_served(name)
 
 
@@ -221,7 +221,7 @@ def _nearest(folder: str, tops: Container[str]) -> str | None:
     """Find the directory whose walk meets another: what is hidden is met only from itself."""
     while folder not in tops:
         above, _, name = folder.rpartition("/")
-        if not folder or _passed_over(name):
+        if not folder or _is_skipped(name):
             return None
         folder = above
     return folder

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 from fast_agent.errors import ResourceError
-from fast_agent.resources.problem import NotFound, Unavailable
+from fast_agent.resources.problem import NotFound, UnavailableResource
 from fast_agent.resources.provider import Document
 from fast_agent.resources.resource import (
     TAGS,
@@ -27,7 +27,7 @@ from fast_agent.resources.session import Change
 from fast_agent.resources.uri import Uri
 from fast_agent.text.frozen import frozen
 from fast_agent.text.safe_file import RefusedFileError, confined_parts
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -284,9 +284,9 @@ class InternalProvider:
             data = (self._place / source).read_bytes()
             text = data.decode()
         except (OSError, UnicodeDecodeError):
-            raise Unavailable(uri, "is missing from this installation") from None
+            raise UnavailableResource(uri, "is missing from this installation") from None
         if size is not None and len(data) != size:
-            raise Unavailable(uri, "was changed in this installation")
+            raise UnavailableResource(uri, "was changed in this installation")
         return text
 
 

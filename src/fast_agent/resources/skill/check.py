@@ -160,8 +160,8 @@ def _hidden(source: Source) -> Iterator[Diagnostic]:
     text = source.text
     kinds = (
         ("tag characters, which spell invisible text", _tags(text)),
-        ("marks that turn the direction of writing", _all(_DIRECTION, text)),
-        ("characters of no width", _all(_NO_WIDTH, text)),
+        ("marks that turn the direction of writing", _spans_of(_DIRECTION, text)),
+        ("characters of no width", _spans_of(_NO_WIDTH, text)),
     )
     for what, found in kinds:
         if found:
@@ -169,16 +169,18 @@ def _hidden(source: Source) -> Iterator[Diagnostic]:
             codes = ", ".join(f"U+{ord(one):04X}" for one in dict.fromkeys(text[start:end]))
             count = f" and {len(found) - 1} more" if len(found) > 1 else ""
             message = f"the text holds {what}: {codes[:60]}{count}"
-            yield _at(SKILL_HIDDEN, source, start, end, message, "remove them")
+            yield _diagnostic_at(SKILL_HIDDEN, source, start, end, message, "remove them")
 
 
-def _all(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
+def _spans_of(pattern: re.Pattern[str], text: str) -> list[tuple[int, int]]:
     return [match.span() for match in pattern.finditer(text)]
 
 
 def _tags(text: str) -> list[tuple[int, int]]:
     """Find tag characters that are not those of a flag."""
-    return [(start, end) for start, end in _all(_TAGS, text) if text[start - 1 : start] != _FLAG]
+    return [
+        (start, end) for start, end in _spans_of(_TAGS, text) if text[start - 1 : start] != _FLAG
+    ]
 
 
 def _comments(source: Source) -> Iterator[Diagnostic]:
@@ -204,26 +206,32 @@ def _risky(source: Source, name: str) -> Iterator[Diagnostic]:
     if match := _PIPED.search(text):
         message = "what the network answers is run as a program"
         hint = "install a pinned package, or ship the script with the skill"
-        yield _at(SKILL_RISKY, source, *match.span(), message, hint)
+        yield _diagnostic_at(SKILL_RISKY, source, *match.span(), message, hint)
     if name == HEAD:
         head, _, body = text.partition("\n---")
         if match := _HOOKS.search(head):
             message = "`hooks` may run commands on the machine that loads the skill"
-            yield _at(SKILL_RISKY, source, *match.span(), message, "read every command in it")
+            yield _diagnostic_at(
+                SKILL_RISKY, source, *match.span(), message, "read every command in it"
+            )
         if match := _RUN_ON_LOAD.search(body):
             offset = len(text) - len(body)
             message = "some hosts run this command when the skill is loaded"
             start, end = match.start() + offset, match.end() + offset
-            yield _at(SKILL_RISKY, source, start, end, message, "ask for the command in words")
+            yield _diagnostic_at(
+                SKILL_RISKY, source, start, end, message, "ask for the command in words"
+            )
     elif name == "conftest.py":
         message = "pytest runs this file in any folder it is found in"
-        yield _at(SKILL_RISKY, source, 0, 1, message, "read it, or give it another name")
+        yield _diagnostic_at(SKILL_RISKY, source, 0, 1, message, "read it, or give it another name")
     elif name == "package.json" and (match := _INSTALL.search(text)):
         message = "package managers run this when the package is installed"
-        yield _at(SKILL_RISKY, source, *match.span(), message, "read the command")
+        yield _diagnostic_at(SKILL_RISKY, source, *match.span(), message, "read the command")
 
 
-def _at(code: Rule, source: Source, start: int, end: int, message: str, hint: str) -> Diagnostic:
+def _diagnostic_at(
+    code: Rule, source: Source, start: int, end: int, message: str, hint: str
+) -> Diagnostic:
     first = source.position(start)
     width = max(1, min(end, len(source.text)) - start)
     line = source.line(first.line)

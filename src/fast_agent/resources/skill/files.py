@@ -15,7 +15,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from fast_agent.config.home import is_never_served
-from fast_agent.resources.folder import Folder, Skipped
+from fast_agent.resources.folder import Folder, SkippedEntry
 from fast_agent.resources.resource import DEFAULT_LIMITS, Limits
 from fast_agent.resources.skill.frontmatter import SkillHead, read_head, unreadable_skill
 from fast_agent.text.safe_file import (
@@ -74,7 +74,7 @@ class Listing(NamedTuple):
     stamp: FileStamp | None
     files: tuple[str, ...]
     folders: tuple[str, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedEntry, ...]
     clash: tuple[str, str] | None
     size: int
 
@@ -224,7 +224,7 @@ class SkillRoot:
                 raise
             if refusal.missing:
                 return None
-            new = Listing(path, None, (), (), (Skipped(path, refusal.message),), None, 0)
+            new = Listing(path, None, (), (), (SkippedEntry(path, refusal.message),), None, 0)
         except OSError:
             return None  # gone while it was listed
         return old if old is not None and old == new else new
@@ -240,13 +240,13 @@ class SkillRoot:
                 raise self._too_many()
             found = [entry for entry in found if not is_never_served(entry.name)]
             prefix = f"{path}/" if path else ""
-            files, folders, skipped, size = _sorted_out(found, prefix)
+            files, folders, skipped, size = _sort_entries(found, prefix)
             if HEAD in files:
                 self._read_beside(directory, path)
         finally:
             os.close(directory)
         if folders and prefix.count("/") >= self._limits.core.tree_depth:
-            skipped += [Skipped(prefix + name, "is nested too deeply") for name in folders]
+            skipped += [SkippedEntry(prefix + name, "is nested too deeply") for name in folders]
             folders = []
         clash = _clash([*files, *folders])
         files.sort()
@@ -327,13 +327,13 @@ def _stamp(place: str) -> FileStamp | None:
     return FileStamp.of(status) if status.st_mode & 0o170000 == 0o040000 else None
 
 
-def _sorted_out(
+def _sort_entries(
     entries: list[os.DirEntry[str]], prefix: str
-) -> tuple[list[str], list[str], list[Skipped], int]:
+) -> tuple[list[str], list[str], list[SkippedEntry], int]:
     """Separate files, folders and the rest, and count the bytes of the files."""
     files: list[str] = []
     folders: list[str] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedEntry] = []
     size = 0
     names = "/".join([entry.name for entry in entries])
     plain = names.isascii() and names.isprintable() and "\\" not in names
@@ -341,7 +341,7 @@ def _sorted_out(
         name = entry.name
         if not plain and not _is_nameable(name):
             shown = prefix + ascii(name)[1:-1]
-            skipped.append(Skipped(shown, "has a name that no URI can hold"))
+            skipped.append(SkippedEntry(shown, "has a name that no URI can hold"))
         elif entry.is_dir(follow_symlinks=False):
             folders.append(name)
         elif entry.is_file(follow_symlinks=False):
@@ -349,7 +349,7 @@ def _sorted_out(
             size += _size(entry)
         else:
             kind = "a link; links are not followed" if entry.is_symlink() else "no regular file"
-            skipped.append(Skipped(prefix + name, f"is {kind}"))
+            skipped.append(SkippedEntry(prefix + name, f"is {kind}"))
     return files, folders, skipped, size
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from fast_agent.rpc.message import NOTHING
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 
 if TYPE_CHECKING:
     from fast_agent.diagnostics.diagnostic import Diagnostic
@@ -97,7 +97,7 @@ def read_head(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHead:
         stamp: As for `SkillHead`.
     """
     fields = plain_fields(data)
-    if fields is None or not _plainly_fine(fields):
+    if fields is None or not _is_plainly_valid(fields):
         return read_thoroughly(data, shown, stamp)
     line = data.count(b"\n", 0, data.index(b"\nname:")) + 2
     name, description = fields["name"], fields["description"]
@@ -126,7 +126,7 @@ def read_thoroughly(data: bytes, shown: str, stamp: FileStamp | None) -> SkillHe
         hint = "write `name: …` and `description: …` between the `---` lines"
         problem = unreadable_skill(shown, message, document.span_of(()), hint, source.line(2))
         return SkillHead(stamp, problems=(problem,), size=len(data))
-    problems = () if _plainly_fine(fields) else _problems(source, document, fields)
+    problems = () if _is_plainly_valid(fields) else _problems(source, document, fields)
     problems = (*loose, *problems)
     name, description = fields.get("name"), fields.get("description")
     return SkillHead(
@@ -267,7 +267,7 @@ def _name_line(document: YamlDocument) -> int | None:
     return None if at < 0 else document.first_line + document.text.count("\n", 0, at)
 
 
-def _plainly_fine(fields: Mapping[str, JsonValue]) -> bool:
+def _is_plainly_valid(fields: Mapping[str, JsonValue]) -> bool:
     """Whether there is nothing to say: the quick way for the many skills that are right."""
     name, description = fields.get("name"), fields.get("description")
     if not (isinstance(name, str) and is_name(name) and isinstance(description, str)):

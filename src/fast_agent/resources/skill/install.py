@@ -56,7 +56,7 @@ _UNREADABLE: Final = (
 
 
 @frozen
-class Installed:
+class InstallOrigin:
     """Where an installed skill is from.
 
     Args:
@@ -82,20 +82,20 @@ class SkillFolder:
     def __init__(self, place: Path) -> None:
         self.place = place
 
-    def installed(self) -> dict[str, Installed]:
+    def installed(self) -> dict[str, InstallOrigin]:
         """Return what the ledger says, by the names of skills."""
         try:
             data = as_object(json.loads((self.place / LEDGER).read_text("utf-8")))
         except (OSError, ValueError):
             return {}
-        found: dict[str, Installed] = {}
+        found: dict[str, InstallOrigin] = {}
         for name, value in data.items():
             facts = as_object(value)
             texts = [facts.get(key) for key in ("source", "path", "digest")]
             archive = facts.get("archive")
             if is_name(name) and all(isinstance(one, str) for one in texts):
                 source, path, digest = map(str, texts)
-                found[name] = Installed(source, path, digest, str(archive) if archive else None)
+                found[name] = InstallOrigin(source, path, digest, str(archive) if archive else None)
         return found
 
     def add(
@@ -155,11 +155,11 @@ class SkillFolder:
                 _copy(found[name].folder, self.place / name)
                 inside = found[name].folder.relative_to(root).as_posix()
                 copied = digest_of(self.place / name)
-                ledger[name] = Installed(str(whole), inside, copied, archive)
+                ledger[name] = InstallOrigin(str(whole), inside, copied, archive)
         self._write(ledger)
         return names
 
-    def update(self, name: str, entry: Installed, *, force: bool) -> bool:
+    def update(self, name: str, entry: InstallOrigin, *, force: bool) -> bool:
         """Copy a skill again where its source changed; return whether it did.
 
         Raises:
@@ -182,7 +182,7 @@ class SkillFolder:
                     hint="`--force` replaces it with that of its source",
                 )
             _copy(folder, copy)
-        self._write(self.installed() | {name: Installed(entry.source, entry.path, new)})
+        self._write(self.installed() | {name: InstallOrigin(entry.source, entry.path, new)})
         return True
 
     def remove(self, name: str) -> None:
@@ -202,7 +202,7 @@ class SkillFolder:
         del ledger[name]
         self._write(ledger)
 
-    def _write(self, ledger: dict[str, Installed]) -> None:
+    def _write(self, ledger: dict[str, InstallOrigin]) -> None:
         facts = {name: asdict(one) for name, one in sorted(ledger.items())}
         write_atomic(self.place / LEDGER, (json.dumps(facts, indent=2) + "\n").encode())
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fast_agent.resources.catalog import page
 from fast_agent.resources.problem import (
-    Ambiguous,
+    AmbiguousName,
     InvalidUri,
     NotFound,
     RequestRefused,
@@ -20,7 +20,7 @@ from fast_agent.resources.skill.listing import escaped, one_line
 from fast_agent.resources.skill.set import MANIFEST
 from fast_agent.resources.uri import Uri
 from fast_agent.rpc.message import INVALID_PARAMS
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -254,7 +254,7 @@ def find(provider: SkillProvider, text: str) -> Skill:
         if len(same) == 1:
             return same[0]
         if same:
-            raise Ambiguous(text, sorted(one.head_uri.text for one in same))
+            raise AmbiguousName(text, sorted(one.head_uri.text for one in same))
         if text in skills.by_path:
             return skills.by_path[text]
         if not provider.scan():

@@ -11,7 +11,7 @@ from threading import Lock, RLock
 from time import time_ns
 from typing import TYPE_CHECKING
 
-from fast_agent.resources.problem import NotFound, TooLarge, Unavailable
+from fast_agent.resources.problem import NotFound, TooLarge, UnavailableResource
 from fast_agent.resources.provider import Document
 from fast_agent.resources.resource import ResourceContent, is_textual, media_type
 from fast_agent.resources.session import Change
@@ -20,7 +20,7 @@ from fast_agent.resources.skill.listing import entries, prompt_xml, templates
 from fast_agent.resources.skill.set import INDEX, MANIFEST, PROMPT, SCHEME, Skill, SkillSet, build
 from fast_agent.rpc.message import encode
 from fast_agent.text.safe_file import RefusedFileError
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -90,7 +90,7 @@ class SkillProvider:
     @property
     def revision(self) -> int:
         """Grows when a list would differ; the disk is checked unless that was done just now."""
-        self._look_if_due()
+        self._rescan_if_due()
         return self._revision
 
     @property
@@ -110,7 +110,7 @@ class SkillProvider:
 
     def templates(self) -> Sequence[ResourceTemplate]:
         """How supporting files are named."""
-        self._look_if_due()
+        self._rescan_if_due()
         return templates(self._set)
 
     def scan(self) -> bool:
@@ -123,7 +123,7 @@ class SkillProvider:
             began = self._now()
             self._dirty = False
             changed = [root.scan() for root in self.roots]
-            changed += [self._is_judged_anew(), self._refused_changed()]
+            changed += [self._has_new_verdicts(), self._refused_changed()]
             if any(changed) or self._looked_at == 0:
                 policy, judge = self.options.name_policy, self.options.judge
                 self._judged = None if judge is None else judge.stamp()
@@ -135,7 +135,7 @@ class SkillProvider:
 
     def read(self, uri: Uri) -> Sequence[ResourceContent]:
         """Read a file of a skill, its manifest, the index or the block for prompts."""
-        if self._is_judged_anew():
+        if self._has_new_verdicts():
             self.scan()
         known = self._kept.get(uri.text)
         if known is not None:
@@ -155,7 +155,7 @@ class SkillProvider:
             elif attempt or not self._may_differ(uri, found[0] if found else None):
                 raise NotFound(uri.text, self.close_to(uri))
             self.scan()
-        raise Unavailable(uri.text, "keeps changing while it is read")
+        raise UnavailableResource(uri.text, "keeps changing while it is read")
 
     def complete(
         self, template: str, argument: str, value: str, given: Mapping[str, str]
@@ -191,8 +191,8 @@ class SkillProvider:
                 skill, path = found
                 place = skill.files[path]
                 stamp = skill.root.folder.stamp(place)
-                if stamp is not None and stamp.size <= self._most(path):
-                    return self.hashes.of(skill.root, place, stamp, self._most(path)) or ""
+                if stamp is not None and stamp.size <= self._max_bytes(path):
+                    return self.hashes.of(skill.root, place, stamp, self._max_bytes(path)) or ""
             return _digest(b"".join(content.bytes for content in self.read(uri)))
         except (ResourceError, StaleError):
             return ""
@@ -241,7 +241,7 @@ class SkillProvider:
             if self.refuses(skill):
                 raise NotFound(uri.text, what="skill")
             return self._remember(one)
-        raise Unavailable(uri.text, "keeps changing while it is read")
+        raise UnavailableResource(uri.text, "keeps changing while it is read")
 
     def snapshot_or_none(self, skill: Skill) -> SkillSnapshot | None:
         """Take a snapshot of a skill of a fresh look; None where it is gone by now."""
@@ -252,7 +252,7 @@ class SkillProvider:
         except (StaleError, RefusedFileError):
             try:
                 return self.snapshot(skill.uri)
-            except (NotFound, Unavailable):
+            except (NotFound, UnavailableResource):
                 return None
         return self._remember(one)
 
@@ -272,7 +272,7 @@ class SkillProvider:
     def size_of(self, skill: Skill, path: str) -> int | None:
         """Return the size of a file; None if a read would not return it."""
         stamp = skill.root.folder.stamp(skill.files[path])
-        return None if stamp is None or stamp.size > self._most(path) else stamp.size
+        return None if stamp is None or stamp.size > self._max_bytes(path) else stamp.size
 
     def close_to(self, uri: Uri) -> Sequence[str]:
         """Return URIs similar to one that reads nothing."""
@@ -285,13 +285,13 @@ class SkillProvider:
                 self._snapshots[snapshot.skill] = snapshot
         return snapshot
 
-    def _look_if_due(self) -> None:
+    def _rescan_if_due(self) -> None:
         """Look unless that would take more than a small part of the time."""
         waited = self._now() - self._looked_at
-        if self._dirty or self._is_judged_anew() or not 0 <= waited < self._look_cost * _PATIENCE:
+        if self._dirty or self._has_new_verdicts() or not 0 <= waited < self._look_cost * _PATIENCE:
             self.scan()
 
-    def _is_judged_anew(self) -> bool:
+    def _has_new_verdicts(self) -> bool:
         """Return whether the judge may decide otherwise than at the last look."""
         judge = self.options.judge
         return judge is not None and judge.stamp() != self._judged
@@ -353,7 +353,7 @@ class SkillProvider:
             return *skill.listing_key, tuple(skill.files)
         return skill.listing_key
 
-    def _most(self, path: str) -> int:
+    def _max_bytes(self, path: str) -> int:
         """How many bytes a file may have."""
         most = self.limits.core.file_bytes
         return max(most, self.limits.head_bytes) if path == HEAD else most
@@ -365,7 +365,7 @@ class SkillProvider:
         stamp = folder.stamp(place)
         if stamp is None:
             return None
-        most = self._most(path)
+        most = self._max_bytes(path)
         if stamp.size > most:
             raise TooLarge(uri.text, stamp.size, most)
         try:
@@ -373,7 +373,7 @@ class SkillProvider:
         except RefusedFileError as refusal:
             if folder.stamp(place) != stamp:
                 return None
-            raise Unavailable(uri.text, refusal.message) from None
+            raise UnavailableResource(uri.text, refusal.message) from None
         # Judged after it was read, so that what changed since the look is not given away.
         if self.refuses(skill):
             raise NotFound(uri.text, what="skill")
@@ -391,7 +391,7 @@ class SkillProvider:
         return encode({"$schema": INDEX_SCHEMA, "skills": entries})
 
     def _prompt(self, uri: Uri) -> ResourceContent:
-        self._look_if_due()
+        self._rescan_if_due()
         return ResourceContent(uri, "application/xml", prompt_xml(self._set.skills))
 
     def _tool_state(self) -> list[tuple[str, str]]:
@@ -497,7 +497,7 @@ class ReadCache:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self._max_bytes = most
         self._bytes = 0
         self._kept: OrderedDict[str, tuple[Skill, str, FileStamp, tuple[ResourceContent, ...]]] = (
             OrderedDict()
@@ -524,13 +524,13 @@ class ReadCache:
         contents: tuple[ResourceContent, ...],
     ) -> None:
         """Keep a read, and drop the oldest where there are too many."""
-        if stamp.size * 8 > self._most:
+        if stamp.size * 8 > self._max_bytes:
             return
         self._drop(uri)
         with self._lock:
             self._kept[uri] = skill, place, stamp, contents
             self._bytes += stamp.size * 2 + 1000
-            while self._bytes > self._most:
+            while self._bytes > self._max_bytes:
                 _, old = self._kept.popitem(last=False)
                 self._bytes -= old[2].size * 2 + 1000
 

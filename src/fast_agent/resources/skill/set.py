@@ -137,7 +137,7 @@ class Skill:
 
     def file_uri(self, path: str) -> Uri:
         """Name one of its files or folders."""
-        return _below(self.uri, path)
+        return _uri_below(self.uri, path)
 
 
 class SkillSet:
@@ -210,7 +210,7 @@ def _contents(folder: str, parts: tuple[Listing, ...], uri: Uri) -> Contents:
 _PLAIN = re.compile(r"[A-Za-z0-9!$&'()*+,;=:@~\-._/]+")
 
 
-def _below(uri: Uri, path: str) -> Uri:
+def _uri_below(uri: Uri, path: str) -> Uri:
     """Name something below a URI by a path of names from disk, quickly where it is plain."""
     if _PLAIN.fullmatch(path):
         text = f"{uri.text}/{path}"

@@ -97,7 +97,7 @@ class SkillCatalog:
         try:
             data = await _read_head(skill)
         except MismatchError as problem:
-            skill, data = await self._again(skill, admit, problem)
+            skill, data = await self._load_again(skill, admit, problem)
         self._loaded[skill.key] = skill
         return skill, data
 
@@ -119,14 +119,16 @@ class SkillCatalog:
             raise SkillError(
                 f"the skill `{skill.name}` is not loaded", hint="load it first with `load_skill`"
             )
-        self._keep_within(held, path)
+        self._check_source(held, path)
         file = held.entry.file(path)
         try:
             return held, file, await _read_file(held, file)
         except MismatchError as problem:
             fresh = await _refreshed(held, problem)
             if fresh.entry.fingerprint == held.entry.fingerprint:
-                raise SkillError(f"{_who(held)} does not return what it lists: {problem}") from None
+                raise SkillError(
+                    f"{_reader_name(held)} does not return what it lists: {problem}"
+                ) from None
             if held.local:
                 self._loaded[held.key] = fresh
                 file = fresh.entry.file(path)
@@ -147,7 +149,7 @@ class SkillCatalog:
         files = skill.entry.files or {}
         return {path: await _read_file(skill, file) for path, file in files.items()}
 
-    async def _again(
+    async def _load_again(
         self, skill: NamedSkill, admit: Admit | None, problem: MismatchError
     ) -> tuple[NamedSkill, bytes]:
         """Load a skill that was not as listed by what its source says of it now."""
@@ -158,7 +160,9 @@ class SkillCatalog:
         try:
             return fresh, await _read_head(fresh)
         except MismatchError as still:
-            raise SkillError(f"{_who(skill)} does not return what it lists: {still}") from None
+            raise SkillError(
+                f"{_reader_name(skill)} does not return what it lists: {still}"
+            ) from None
 
     async def _find(self, name: str) -> NamedSkill:
         skills = await self.scan()
@@ -195,7 +199,7 @@ class SkillCatalog:
             if entry is not None:
                 yield NamedSkill(f"{source.label}/{entry.uri}", entry, source)
 
-    def _keep_within(self, skill: NamedSkill, path: str) -> None:
+    def _check_source(self, skill: NamedSkill, path: str) -> None:
         """Refuse a URI that is another source's: a skill reads only where it comes from."""
         if "://" not in path:
             return
@@ -207,8 +211,8 @@ class SkillCatalog:
                     skill.entry.file(path)
                 except SkillError:
                     raise SkillError(
-                        f"the skill `{skill.name}` of {_of(skill)} may not read"
-                        f" `{shown(path)}` of {_of(other)}",
+                        f"the skill `{skill.name}` of {_source_name(skill)} may not read"
+                        f" `{shown(path)}` of {_source_name(other)}",
                         hint=f"load `{other.name}` if the task needs it",
                     ) from None
 
@@ -283,7 +287,7 @@ def _is_at(skill: NamedSkill, source: SkillSource, uri: str) -> bool:
 
 
 def _did_you_mean(name: str, skills: Sequence[NamedSkill]) -> str:
-    from fast_agent.text.suggestion import closest
+    from fast_agent.text.wording import closest
 
     near = closest(name, [skill.name for skill in skills])
     if near is not None:
@@ -297,11 +301,11 @@ def _names(skills: Sequence[NamedSkill]) -> str:
     return f"{named} and {more:,} more" if more > 0 else named
 
 
-def _of(skill: NamedSkill) -> str:
+def _source_name(skill: NamedSkill) -> str:
     return "this machine" if skill.local else f"server `{skill.label}`"
 
 
-def _who(skill: NamedSkill) -> str:
+def _reader_name(skill: NamedSkill) -> str:
     return "the disk" if skill.local else f"server `{skill.label}`"
 
 

@@ -13,6 +13,7 @@ from fast_agent.resources.skill.files import HEAD
 from fast_agent.resources.skill.frontmatter import is_name
 from fast_agent.resources.uri import Uri
 from fast_agent.text.frozen import frozen
+from fast_agent.text.wording import first_of
 from fast_agent.trust.effect import EASING_FIELDS
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class SkillEntry:
             SkillError: It is not a file of the skill.
         """
         try:
-            uri = Uri.parse(path) if "://" in path else self._below(path)
+            uri = Uri.parse(path) if "://" in path else self._uri_of(path)
         except InvalidUri as problem:
             raise SkillError(
                 f"`{visible(path)}` is not a file of a skill: it {problem.reason}"
@@ -157,13 +158,12 @@ class SkillEntry:
             return SkillResource(uri, uri.text)
         known = self.files.get(inner)
         if known is None:
-            raise SkillError(
-                f"the skill `{self.name}` has no file `{visible(inner)}`",
-                hint=f"its files are {_few(self.files)}",
-            )
+            paths = first_of([visible(path) for path in self.files], 10)
+            msg = f"the skill `{self.name}` has no file `{visible(inner)}`"
+            raise SkillError(msg, hint=f"its files are {paths}")
         return known
 
-    def _below(self, path: str) -> Uri:
+    def _uri_of(self, path: str) -> Uri:
         names = path.removeprefix("./").split("/")
         return Uri.of(self.head.uri.scheme, (*self.head.uri.segments[:-1], *names))
 
@@ -309,11 +309,6 @@ def _files(head: SkillResource, found: Sequence[SkillResource]) -> dict[str, Ski
     if size > MAX_BYTES:
         _refuse(f"its files have {size:,} bytes; {MAX_BYTES:,} are allowed")
     return files
-
-
-def _few(paths: Mapping[str, object], most: int = 10) -> str:
-    named = ", ".join(f"`{visible(path)}`" for path in list(paths)[:most])
-    return named if len(paths) <= most else f"{named} and {len(paths) - most} more"
 
 
 def _refuse(why: str) -> NoReturn:

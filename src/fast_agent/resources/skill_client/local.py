@@ -70,7 +70,7 @@ class LocalSkills:
 
     async def skills(self) -> Sequence[SkillEntry]:
         """List the skills as the disk has them now, without their inventories."""
-        provider = self._look()
+        provider = self._new_provider()
         if provider is None:
             return ()
         provider.scan()
@@ -83,7 +83,7 @@ class LocalSkills:
 
     def for_people(self) -> tuple[SkillEntry, ...]:
         """List the skills that a user may call by name, those included that models may not."""
-        provider = self._look()
+        provider = self._new_provider()
         if provider is None:
             return ()
         provider.scan()
@@ -105,7 +105,7 @@ class LocalSkills:
         head = files.get("SKILL.md") or listed.head
         fields = skill.head.frontmatter
         where = _directory(skill)
-        obeys = self._obeyed(skill)
+        obeys = self._effective_fields(skill)
         return SkillEntry(head, skill.name, skill.description, fields, files, where, obeys)
 
     async def has_unlisted(self) -> bool:
@@ -123,7 +123,7 @@ class LocalSkills:
         except ResourceError as error:
             raise SkillError(error.message) from None
 
-    def _obeyed(self, skill: Skill) -> frozenset[str]:
+    def _effective_fields(self, skill: Skill) -> frozenset[str]:
         """Return which fields have an effect: those of skills that were given or approved."""
         fields, judge = skill.head.frontmatter or {}, self._judge
         written = ACTING_FIELDS.intersection(fields)
@@ -171,7 +171,7 @@ class LocalSkills:
         inside = any(target.startswith(f"{one}/") for one in self._within)
         return inside and os.path.isfile(f"{target}/SKILL.md")  # noqa: PTH113
 
-    def _look(self) -> SkillProvider | None:
+    def _new_provider(self) -> SkillProvider | None:
         """Return the provider of the directories that exist."""
         roots = self._directories
         if self._optional:

@@ -28,9 +28,9 @@ from fast_agent.runtime.smart.card_reach import AGENT_CARDS, ReachableCards
 from fast_agent.steps.steps import deadline
 from fast_agent.text.frozen import frozen
 from fast_agent.text.source import Source
-from fast_agent.text.suggestion import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean
 from fast_agent.text.yaml_writer import UnwritableValueError, write_yaml
-from fast_agent.tools.result import error_result, said
+from fast_agent.tools.result import said
 from fast_agent.tools.tool import RuntimeTool, ToolArguments, object_schema
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from fast_agent.agents.agent import Agent
     from fast_agent.cards.card import Card
-    from fast_agent.cards.document import Reading
+    from fast_agent.cards.document import FileContent
     from fast_agent.cards.grant import CardGrant
     from fast_agent.diagnostics.diagnostic import Diagnostic
     from fast_agent.mcp.offers import ServerResources
@@ -131,12 +131,12 @@ class SmartTool(RuntimeTool):
     async def call(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Answer a call; what goes wrong is an error result with every problem."""
         if not isinstance(context, TurnCallContext):
-            return error_result(call.id, f"`{self.spec.name}` can only be called in a turn")
+            return ToolResult.error(call.id, f"`{self.spec.name}` can only be called in a turn")
         try:
             arguments = ToolArguments(self.spec, call.arguments)
             return ToolResult(call.id, await self.work(arguments, context))
         except FastAgentError as error:
-            return error_result(call.id, describe_error(error))
+            return ToolResult.error(call.id, describe_error(error))
 
 
 class SmartTools:
@@ -430,7 +430,7 @@ class CardWriter(RuntimeTool):
         try:
             text = self._create(ToolArguments(_SPEC, call.arguments))
         except FastAgentError as error:
-            return error_result(call.id, describe_error(error))
+            return ToolResult.error(call.id, describe_error(error))
         return ToolResult(call.id, (TextContent(text),))
 
     def _create(self, args: ToolArguments) -> str:
@@ -438,7 +438,7 @@ class CardWriter(RuntimeTool):
         if not _FILE_NAME.fullmatch(name) or is_skill(f"{name}.md"):
             raise ToolError(f"`{name[:80]}` is not a name of a card", hint=_SPEC_NAME)
         file = self._directory / f"{name}.md"
-        exists = self._look(file)
+        exists = self._card_exists(file)
         if self._grant is not None:
             self._grant.check_write(file)
         if exists and not args.flag("overwrite"):
@@ -477,7 +477,7 @@ class CardWriter(RuntimeTool):
             read_markdown(Source.of(shown, text), multi_card=False), name, file
         )
 
-    def _sound(self, reading: Reading, name: str, file: Path) -> Card:
+    def _sound(self, reading: FileContent, name: str, file: Path) -> Card:
         """Read a card as the loader would; `${VARIABLES}` stay as they are written."""
         problems = [*reading.diagnostics]
         card = None
@@ -508,7 +508,7 @@ class CardWriter(RuntimeTool):
             return []
         return [one for one in cards if one.config.source != file and one.path != card.path]
 
-    def _look(self, file: Path) -> bool:
+    def _card_exists(self, file: Path) -> bool:
         """Return whether the card exists; check that nothing leads out of its directory."""
         if self._directory.is_symlink() or file.is_symlink():
             raise ToolError(

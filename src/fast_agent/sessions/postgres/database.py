@@ -141,9 +141,9 @@ class Line(Connection[Any]):
         Raises:
             psycopg.OperationalError: The database stayed silent.
         """
-        return super().wait(self._heard(gen), *arguments, **named)
+        return super().wait(self._with_deadline(gen), *arguments, **named)
 
-    def _heard(self, gen: Waits) -> Waits:
+    def _with_deadline(self, gen: Waits) -> Waits:
         try:
             wanted = next(gen)
             end = monotonic() + self.patience

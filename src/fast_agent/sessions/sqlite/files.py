@@ -237,7 +237,7 @@ class _Summaries:
 
     def list(self, read: Callable[[str], SessionSummary]) -> list[SessionSummary]:
         """Describe every session, in the order of their ids; `read` describes a changed one."""
-        kept, stamps = self._kept(), self._stamps()
+        kept, stamps = self._read_index(), self._stamps()
         if any(name not in kept or kept[name][0] != stamp for name, stamp in stamps.items()):
             settled = self._now_ns() - _SETTLED_NS
         else:
@@ -258,7 +258,7 @@ class _Summaries:
 
     def forget(self, session_id: str) -> None:
         """Forget a deleted session: its title is a part of what was said in it."""
-        kept = self._kept()
+        kept = self._read_index()
         if kept.pop(session_id, None) is not None:
             self._keep(kept)
 
@@ -293,7 +293,7 @@ class _Summaries:
             return 0
         return now
 
-    def _kept(self) -> dict[str, tuple[_Stamp, SessionSummary]]:
+    def _read_index(self) -> dict[str, tuple[_Stamp, SessionSummary]]:
         try:
             value: object = json.loads(self._path.read_bytes())
             entries = cast("dict[str, Any]", value)

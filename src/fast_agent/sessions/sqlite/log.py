@@ -193,13 +193,13 @@ class SqliteLog:
                 has_sums = version_of(connection) >= FIRST_WITH_SUMS
                 log = cls(connection, path, now, disk_seconds, has_sums=has_sums)
                 if not read_only:
-                    log._go_on()
+                    log._find_end()
             except BaseException:
                 connection.close()
                 raise
             return log
 
-    def _go_on(self) -> None:
+    def _find_end(self) -> None:
         """Find out where the events end, to write others after them."""
         found = self._connection.execute(_LAST).fetchone()
         if found is not None:

@@ -13,9 +13,10 @@ from fast_agent.errors import ToolError
 from fast_agent.messages.message import EmbeddedResource, ImageContent, TextContent, ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
+from fast_agent.text.wording import plural
 from fast_agent.tools.files.lookup import find_files, list_directory, search_files
 from fast_agent.tools.permission import WRITES_FILES, PermissionRequest
-from fast_agent.tools.result import error_result, said
+from fast_agent.tools.result import said
 from fast_agent.tools.tool import FileChange, RuntimeTool, ToolArguments, object_schema
 
 if TYPE_CHECKING:
@@ -196,10 +197,10 @@ class FileTool(RuntimeTool):
             place = self._target(given)
             refused = await self._refusal(place, call, context)
             if refused is not None:
-                return error_result(call.id, f"`{call.name}` was not run: {refused}")
+                return ToolResult.error(call.id, f"`{call.name}` was not run: {refused}")
             return ToolResult(call.id, await self._work(given, place))
         except ToolError as error:
-            return error_result(call.id, said(error))
+            return ToolResult.error(call.id, said(error))
 
     @property
     def _writes(self) -> bool:
@@ -268,7 +269,7 @@ class FileTool(RuntimeTool):
             await run_sync(self._workspace.write, place, data)
         if change.old is None:
             count = len(change.new.splitlines())
-            return f"wrote `{place.name}`: {count:,} line{'' if count == 1 else 's'}"
+            return f"wrote `{place.name}`: {plural(count, 'line')}"
         return change.diff().rstrip("\n") or f"`{place.name}` already has this content"
 
     async def _change(self, given: ToolArguments, place: Place) -> FileChange:

@@ -36,8 +36,8 @@ class IgnoreRules:
     def __init__(self, text: str) -> None:
         self._rules = [rule for line in text.splitlines() if (rule := _rule(line)) is not None]
         # One expression for all patterns: nearly every file matches none of them.
-        self._any_name = _any(source for source, on_name, _, _ in self._rules if on_name)
-        self._any_path = _any(source for source, on_name, _, _ in self._rules if not on_name)
+        self._any_name = _any_of(source for source, on_name, _, _ in self._rules if on_name)
+        self._any_path = _any_of(source for source, on_name, _, _ in self._rules if not on_name)
 
     def verdict(self, path: str, name: str, *, is_directory: bool) -> bool | None:
         """Return whether a file is ignored; None if no pattern matches it.
@@ -74,7 +74,7 @@ def glob_pattern(glob: str) -> re.Pattern[str]:
     return re.compile(source if "/" in text.rstrip("/") else f"(?:.*/)?{source}", re.DOTALL)
 
 
-def _any(sources: Iterable[str]) -> re.Pattern[str] | None:
+def _any_of(sources: Iterable[str]) -> re.Pattern[str] | None:
     alternatives = [f"(?:{one})" for one in sources]
     return re.compile("|".join(alternatives), re.DOTALL) if alternatives else None
 

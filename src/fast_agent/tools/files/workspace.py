@@ -119,7 +119,7 @@ class Workspace:
 
 def _near(place: Place) -> str:
     """Return which file may have been meant."""
-    from fast_agent.text.suggestion import closest
+    from fast_agent.text.wording import closest
 
     parent = place.path.parent
     try:

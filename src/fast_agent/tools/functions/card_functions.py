@@ -11,7 +11,7 @@ from inspect import Parameter, isclass, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
-from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, Related
+from fast_agent.diagnostics.diagnostic import Diagnostic, Fix, RelatedPlace
 from fast_agent.diagnostics.rules import (
     DUPLICATE_TOOL,
     FUNCTION_FILE_SYNTAX,
@@ -252,7 +252,7 @@ def _placed(problem: CardError, use: _Use, card: Card) -> Iterator[Diagnostic]:
     span = _span(use.keys, card)
     for diagnostic in problem.diagnostics:
         if diagnostic.path:
-            here = Related(f"`{use.name}` is named here", card.path, span)
+            here = RelatedPlace(f"`{use.name}` is named here", card.path, span)
             path = Path(card.path).parent / diagnostic.path
             yield replace(diagnostic, path=str(path), related=(here,) if card.path else ())
         else:

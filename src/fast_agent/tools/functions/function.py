@@ -12,16 +12,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from fast_agent.errors import ToolError, ToolRetry
+from fast_agent.messages.message import ToolResult
 from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
-from fast_agent.tools.result import error_result, result_of, said
+from fast_agent.tools.result import result_of, said
 from fast_agent.tools.tool import function_tool_name, resolve
 from fast_agent.tools.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.messages.message import ToolCall
     from fast_agent.tools.tool import ToolContext, ToolSource
 
 log = getLogger(__name__)
@@ -223,7 +224,7 @@ class FunctionTool:
         failures = self._failures.get(context.turn_id, 0)
         if failures > self._retries:
             times = "once" if failures == 1 else f"{failures} times"
-            return error_result(
+            return ToolResult.error(
                 call.id,
                 f"`{self._spec.name}` was not called: it failed {times} in this turn, and may not "
                 "be tried again; answer without it",
@@ -240,7 +241,7 @@ class FunctionTool:
         try:
             given = self._parameters.check(call.arguments)
         except ToolError as problem:
-            return error_result(call.id, problem.message)
+            return ToolResult.error(call.id, problem.message)
         if self._context_name is not None:
             given[self._context_name] = context
         if self._parameters.dependencies:
@@ -252,7 +253,7 @@ class FunctionTool:
         with move_on_after(self._timeout):
             return await self._run_function(call, given)
         message = f"`{self._spec.name}` did not finish within {self._timeout:g} seconds"
-        return error_result(call.id, message)
+        return ToolResult.error(call.id, message)
 
     async def _run_function(self, call: ToolCall, given: dict[str, object]) -> ToolResult:
         try:
@@ -260,19 +261,19 @@ class FunctionTool:
                 value = await cast("Awaitable[object]", self._function(**given))
                 return result_of(call.id, value)
             outcome = await self._threads.run(partial(self._run, call.id, given))
-            if isinstance(outcome, _Pending):
+            if isinstance(outcome, _PendingResult):
                 return result_of(call.id, await outcome.value)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the boundary of a tool call)
             return self._failed(call.id, error)
         return outcome
 
-    def _run(self, call_id: str, given: dict[str, object]) -> ToolResult | _Pending:
+    def _run(self, call_id: str, given: dict[str, object]) -> ToolResult | _PendingResult:
         """Call a synchronous function and make its result; in a worker thread."""
         try:
             value = self._function(**given)
             # Such as a lambda around a coroutine function: awaited on the loop.
             if isawaitable(value):
-                return _Pending(cast("Awaitable[object]", value))
+                return _PendingResult(cast("Awaitable[object]", value))
             return result_of(call_id, value)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the boundary of a tool call)
             return self._failed(call_id, error)
@@ -280,11 +281,11 @@ class FunctionTool:
     def _failed(self, call_id: str, error: BaseException) -> ToolResult:
         if not isinstance(error, ToolRetry):  # a wish, not a failure
             log.warning("function tool `%s` failed", self._spec.name, exc_info=error)
-        return error_result(call_id, said(error))
+        return ToolResult.error(call_id, said(error))
 
 
 @frozen
-class _Pending:
+class _PendingResult:
     value: Awaitable[object]
 
 

@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from fast_agent.errors import ToolError
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 from fast_agent.tools.tool import ToolContext, dependency_type
 
 if TYPE_CHECKING:

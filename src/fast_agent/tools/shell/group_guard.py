@@ -50,15 +50,15 @@ def guard_group(group: int) -> None:
     Args:
         group: The number of the group, which is that of its first process.
     """
-    _say("start", group)
+    _notify_guard("start", group)
 
 
 def release_group(group: int) -> None:
     """Stop guarding a process group that has ended."""
-    _say("end", group)
+    _notify_guard("end", group)
 
 
-def _say(what: str, group: int) -> None:
+def _notify_guard(what: str, group: int) -> None:
     with _STARTING:
         pipe = _guard(os.getpid())
     if pipe is not None:

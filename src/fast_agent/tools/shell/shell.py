@@ -18,7 +18,7 @@ from fast_agent.models.model import ToolSpec
 from fast_agent.text.frozen import frozen
 from fast_agent.text.redaction import is_secret_name, is_secret_value
 from fast_agent.text.visible import visible
-from fast_agent.tools.result import error_result
+from fast_agent.text.wording import plural
 from fast_agent.tools.shell.process_group import ProcessGroup, make_private, warn_under_root
 from fast_agent.tools.tool import RuntimeTool
 from fast_agent.trust.policy import marked
@@ -140,9 +140,9 @@ class ShellTool(RuntimeTool):
                 grace_seconds=self._limits.grace_seconds,
             )
         except ToolError as problem:
-            return error_result(call.id, problem.message)
+            return ToolResult.error(call.id, problem.message)
         except (OSError, ValueError) as problem:
-            return error_result(call.id, f"the command could not be started: {problem}")
+            return ToolResult.error(call.id, f"the command could not be started: {problem}")
         output = BoundedOutput(self._limits.head_bytes, self._limits.tail_bytes)
         try:
             timed_out = await self._watch(group, output, timeout, context.progress)
@@ -366,8 +366,7 @@ class BoundedOutput:
             return _decode(bytes(self._head + self._tail))
         head = bytes(self._head)
         tail = bytes(self._tail[len(self._tail) - self._tail_limit :])
-        unit = "byte" if self.omitted == 1 else "bytes"
-        note = f"\n[… {self.omitted:,} {unit} left out …]\n"
+        note = f"\n[… {plural(self.omitted, 'byte')} left out …]\n"
         return _decode(_without_cut_end(head)) + note + _decode(_without_cut_start(tail))
 
 

@@ -21,7 +21,6 @@ import os
 import re
 import shutil
 import tempfile
-import unicodedata
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -32,6 +31,7 @@ import anyio
 from anyio import Lock
 
 from fast_agent.errors import ResourceError, os_reason
+from fast_agent.messages.message import ToolResult
 from fast_agent.resources.skill.frontmatter import is_name
 from fast_agent.resources.skill.snapshot import digest_of
 from fast_agent.resources.skill_client.entry import ACTING_FIELDS, SkillError
@@ -39,18 +39,18 @@ from fast_agent.resources.skill_client.text import folded_line, summary
 from fast_agent.text.safe_file import (
     RefusedFileError,
     confined_parts,
+    folded_name,
     read_confined,
     write_atomic,
     write_confined,
 )
 from fast_agent.tools.human import HumanRequest, ask_human
-from fast_agent.tools.result import error_result
 from fast_agent.tools.toolbox import WrappedTool, WrappedToolset
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from fast_agent.messages.message import ToolCall, ToolResult
+    from fast_agent.messages.message import ToolCall
     from fast_agent.resources.skill_client.entry import SkillEntry
     from fast_agent.resources.skill_client.source import NamedSkill
     from fast_agent.text.json_value import JsonObject
@@ -150,7 +150,7 @@ _YES = {"type": "string", "enum": ["yes", "no"]}
 
 
 @dataclass(slots=True)
-class _Loaded:
+class _LoadedSkills:
     """The server skills loaded in one conversation, by skill, as questions name them."""
 
     acting: dict[tuple[bool, str, str], str] = field(default_factory=dict[Any, str])
@@ -176,8 +176,8 @@ class SkillGate:
         self.copies = SkillCopies()
         self._human = human
         self._approvals = approvals
-        self._alone = _Loaded()
-        self._loaded: WeakKeyDictionary[object, _Loaded] = WeakKeyDictionary()
+        self._alone = _LoadedSkills()
+        self._loaded: WeakKeyDictionary[object, _LoadedSkills] = WeakKeyDictionary()
 
     def close(self) -> None:
         """Remove the copies of skills; safe to call twice."""
@@ -258,9 +258,9 @@ class SkillGate:
                 "call",
             )
 
-    def _in(self, context: ToolContext) -> _Loaded:
+    def _in(self, context: ToolContext) -> _LoadedSkills:
         key = context.conversation
-        return self._alone if key is None else self._loaded.setdefault(key, _Loaded())
+        return self._alone if key is None else self._loaded.setdefault(key, _LoadedSkills())
 
     def _human_of(self, context: ToolContext) -> Human | None:
         return context.human or self._human
@@ -331,7 +331,7 @@ class GatedTool(WrappedTool):
                 f"{', '.join(gate.unapproved(context))} was loaded without approval",
                 "the call",
             )
-        return error_result(
+        return ToolResult.error(
             call.id, f"`{self.spec.name}` was not run: {who}, and the user did not allow {what}"
         )
 
@@ -453,13 +453,9 @@ def check_names(paths: Iterable[str]) -> None:
             raise SkillError(f"the name of its file `{path!r}` is not one on every system")
         for end in range(1, len(parts) + 1):
             inner = "/".join(parts[:end])
-            other = seen.setdefault(_folded(inner), inner)
+            other = seen.setdefault(folded_name(inner), inner)
             if other != inner:
                 raise SkillError(f"its files `{other}` and `{inner}` differ only in their spelling")
-
-
-def _folded(path: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
 def _holds(place: Path, digests: Mapping[str, str | None]) -> bool:

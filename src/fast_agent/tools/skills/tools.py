@@ -25,7 +25,7 @@ from fast_agent.resources.skill_client.text import (
     wrapped_entry,
     wrapped_file,
 )
-from fast_agent.tools.result import SKILL_MODEL, error_result, said
+from fast_agent.tools.result import SKILL_MODEL, said
 from fast_agent.tools.tool import RuntimeTool
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class SkillTools:
         # Other programs call the argument so, and models remember it.
         name = call.arguments.get("name", call.arguments.get("skillName"))
         if not isinstance(name, str):
-            return error_result(call.id, "`name` must be the name of a skill, as a string")
+            return ToolResult.error(call.id, "`name` must be the name of a skill, as a string")
         gate = self._gate
         admit = None if gate is None else partial(gate.admit, context=context)
         try:
@@ -125,7 +125,7 @@ class SkillTools:
             text = decoded(data, "SKILL.md")
             directory, note = await self._directory_of(skill, context)
         except FastAgentError as problem:
-            return error_result(call.id, said(problem))
+            return ToolResult.error(call.id, said(problem))
         if skill.local and self._fork is not None and skill.entry.fields.forks:
             return await self._in_fork(call, skill, text, context, self._fork)
         if self._already_given(skill, data, context):
@@ -165,11 +165,11 @@ class SkillTools:
         """Answer `load_skill` of a skill that is carried out in a separate conversation."""
         arguments = call.arguments.get("arguments", "")
         if not isinstance(arguments, str):
-            return error_result(call.id, "`arguments` must be a string")
+            return ToolResult.error(call.id, "`arguments` must be a string")
         try:
             answer = await fork(call_of(skill, body_of(text), arguments), context)
         except FastAgentError as problem:
-            return error_result(call.id, said(problem))
+            return ToolResult.error(call.id, said(problem))
         note = f"the skill `{skill.name}` ran in a separate conversation, which ended with:"
         return ToolResult(call.id, (TextContent(note), *answer))
 
@@ -178,9 +178,9 @@ class SkillTools:
         name, path = call.arguments.get("skill"), call.arguments.get("path")
         offset = call.arguments.get("offset", 0)
         if not isinstance(name, str) or not isinstance(path, str):
-            return error_result(call.id, "`skill` and `path` must be strings")
+            return ToolResult.error(call.id, "`skill` and `path` must be strings")
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
-            return error_result(call.id, "`offset` must be a number of characters")
+            return ToolResult.error(call.id, "`offset` must be a number of characters")
         try:
             skill, file, data = await self._catalog.read(name, path)
             if self._gate is not None:
@@ -197,7 +197,7 @@ class SkillTools:
                 place = self._gate.copies.place(skill)
             text = part_of(_text_of(data, inner, place), offset, inner)
         except FastAgentError as problem:
-            return error_result(call.id, said(problem))
+            return ToolResult.error(call.id, said(problem))
         wrapped = wrapped_file(skill.name, inner, origin, text, local=skill.local)
         return ToolResult(call.id, (TextContent(wrapped),))
 

@@ -85,7 +85,7 @@ class CardEffects:
             yield from _instruction(self, "instruction", None)
         if document is not None and "${" in document.yaml.text:
             yield from self._variables()
-        yield from self._given()
+        yield from self._given_effects()
 
     def shell_folder(self) -> str:
         """Return the directory its shell commands start in, for a subject; empty for the usual."""
@@ -159,7 +159,7 @@ class CardEffects:
                 else:
                     yield from self.site.sends(text, keys, to=to, host=host)
 
-    def _given(self) -> Iterator[Effect]:
+    def _given_effects(self) -> Iterator[Effect]:
         """Yield what the user gave that reaches this card without being named in it."""
         given, config, site = self.context.given, self.config, self.site
         if config.type in _LLM_TYPES:

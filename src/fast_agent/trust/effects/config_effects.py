@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from fast_agent.config.layer import FileLayer
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.trust.context import Context, Given
+    from fast_agent.trust.context import Context, GivenOptions
     from fast_agent.trust.effect import Effect
     from fast_agent.trust.site import Keys
 
@@ -80,7 +80,7 @@ def model_aliases(layers: Sequence[FileLayer]) -> dict[str, str]:
     return aliases
 
 
-def names_found_alias(text: str, layers: Sequence[FileLayer], given: Given) -> bool:
+def names_found_alias(text: str, layers: Sequence[FileLayer], given: GivenOptions) -> bool:
     """Return whether a model spec goes through an alias of a set's configuration.
 
     Args:
@@ -389,10 +389,10 @@ def _start(server: _Server, command: str, context: Context) -> Iterator[Effect]:
     start = context.given.cwd
     if isinstance(cwd, str):
         start = placed(cwd, server.layers["cwd"].directory) or start
-    env = {name: _said(value) for name, value in as_object(server.values.get("env")).items()}
+    env = {name: _value_text(value) for name, value in as_object(server.values.get("env")).items()}
     yield from site.program(
         command,
-        [_said(one) for one in as_list(args)],
+        [_value_text(one) for one in as_list(args)],
         keys,
         cwd=start,
         env=env,
@@ -493,7 +493,7 @@ def _joined(lower: JsonValue, upper: JsonValue) -> JsonValue:
     return upper
 
 
-def _said(value: JsonValue) -> str:
+def _value_text(value: JsonValue) -> str:
     return value if isinstance(value, str) else str(value)
 
 

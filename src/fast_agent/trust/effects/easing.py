@@ -70,12 +70,12 @@ def without_easing(config: AgentConfig, eases: Iterable[Effect]) -> AgentConfig:
         if name != "request_params":
             config = replace(config, **{name: effect.instead})
         elif config.request_params is not None:
-            params = _without(config.request_params, inner)
+            params = _unset_param(config.request_params, inner)
             config = replace(config, request_params=params)
     return config
 
 
-def _without(params: RequestParams, keys: list[str]) -> RequestParams:
+def _unset_param(params: RequestParams, keys: list[str]) -> RequestParams:
     """Unset a parameter, so that the one of the configuration or the default holds."""
     if len(keys) == 1:
         return replace(params, **{keys[0]: None})

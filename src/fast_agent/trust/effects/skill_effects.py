@@ -97,7 +97,7 @@ class FoundSkills:
             yield from self._link(folder)
         for folder in self._folders:
             for skill in self._skills(folder):
-                yield from self._one(skill, self._offers(folder))
+                yield from self._skill_effects(skill, self._offers(folder))
 
     def files(self, effects: Iterable[Effect]) -> Iterator[str]:
         """Yield the files that decide whose the skills are, as absolute paths.
@@ -149,7 +149,7 @@ class FoundSkills:
             if skill.is_relative_to(folder)
             for offer in self._offers(folder)
         ]
-        return (*links, *(self._one(skill, own) if self._is_inside(skill) else ()))
+        return (*links, *(self._skill_effects(skill, own) if self._is_inside(skill) else ()))
 
     def _skills(self, folder: Path) -> tuple[Path, ...]:
         if folder not in self._listed:
@@ -183,7 +183,7 @@ class FoundSkills:
         site = Site(self._context, Holder("skill", name), name, folder, _no_line)
         yield site.effect("read", root.name(end), ())
 
-    def _one(self, skill: Path, offers: Iterable[Offer]) -> Iterator[Effect]:
+    def _skill_effects(self, skill: Path, offers: Iterable[Offer]) -> Iterator[Effect]:
         context = self._context
         place = context.root.name(skill / SKILL_FILE)
         site = Site(context, Holder("skill", skill.name), place, skill, _first_line)
@@ -277,24 +277,24 @@ def _first_line(keys: Keys, near: str) -> int:
 def _usual_offers(context: Context) -> Iterator[Offer]:
     """Yield the agents that do not name skills."""
     given = context.given
-    everyone = _power(given.shared)
+    everyone = _shared_power(given.shared)
     for card in context.cards.values():
         if (card.written or {}).get("skills") is None:
-            yield Offer(card.config.name, is_given=False, power=everyone or _power_of(card))
+            yield Offer(card.config.name, is_given=False, power=everyone or _card_power(card))
     for config in given.agents.values():
         if config.skills is None:  # else the user named them
-            power = everyone or _of(shell=config.shell, writes=config.files == "write")
+            power = everyone or _power_text(shell=config.shell, writes=config.files == "write")
             yield Offer(config.name, is_given=has_tools(config, context), power=power)
 
 
 def _named_offers(context: Context) -> Iterator[tuple[Offer, Path]]:
     """Yield the cards that name directories of skills, with each of these."""
-    everyone = _power(context.given.shared)
+    everyone = _shared_power(context.given.shared)
     for card in context.cards.values():
         written = (card.written or {}).get("skills")
         if written is None:
             continue
-        offer = Offer(card.config.name, is_given=False, power=everyone or _power_of(card))
+        offer = Offer(card.config.name, is_given=False, power=everyone or _card_power(card))
         directory = card.config.directory or context.given.cwd
         for name in names_in(written):
             place = None if has_variable(name) else placed(name, directory)
@@ -302,17 +302,17 @@ def _named_offers(context: Context) -> Iterator[tuple[Offer, Path]]:
                 yield offer, place
 
 
-def _power(shared: tuple[str, ...]) -> str:
-    return _of(shell=_SHELL in shared, writes=_WRITES in shared)
+def _shared_power(shared: tuple[str, ...]) -> str:
+    return _power_text(shell=_SHELL in shared, writes=_WRITES in shared)
 
 
-def _power_of(card: Card) -> str:
+def _card_power(card: Card) -> str:
     values: Mapping[str, JsonValue] = card.written or {}
     writes = values.get("files") not in {None, "read"}
-    return _of(shell=values.get("shell") not in {None, False}, writes=writes)
+    return _power_text(shell=values.get("shell") not in {None, False}, writes=writes)
 
 
-def _of(*, shell: bool, writes: bool) -> str:
+def _power_text(*, shell: bool, writes: bool) -> str:
     return "has a shell" if shell else "writes files" if writes else ""
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from fast_agent.config.layer import FileLayer
     from fast_agent.text.json_value import JsonValue
     from fast_agent.text.source import Source
-    from fast_agent.trust.context import Given
+    from fast_agent.trust.context import GivenOptions
     from fast_agent.trust.effect import Effect
     from fast_agent.trust.site import Keys, Site
 
@@ -53,7 +53,7 @@ REMOTE: Final = "a card from a web address may do no more than connect and send"
 
 
 @frozen(kw_only=True)
-class Surveyed:
+class RootSurvey:
     """What a run loads of one root.
 
     Args:
@@ -69,7 +69,7 @@ class Surveyed:
     """
 
     root: Path
-    given: Given
+    given: GivenOptions
     cards: tuple[Card, ...] = ()
     tool_cards: frozenset[str] = frozenset()
     layers: tuple[FileLayer, ...] = ()
@@ -79,7 +79,7 @@ class Surveyed:
     own_folders: tuple[Path, ...] = ()
 
 
-def survey(parts: Surveyed) -> FoundSet:
+def survey(parts: RootSurvey) -> FoundSet:
     """Work out what a set would do, and digest its files; nothing of it acts.
 
     Args:
@@ -121,7 +121,7 @@ def survey(parts: Surveyed) -> FoundSet:
     )
 
 
-def effects_of(parts: Surveyed, holder: Holder) -> tuple[Effect, ...]:
+def effects_of(parts: RootSurvey, holder: Holder) -> tuple[Effect, ...]:
     """Work out the effects of one part of a set again, with its files as they are at this moment.
 
     Args:
@@ -149,7 +149,7 @@ def _remote(effect: Effect) -> Effect:
     return replace(effect, refusal=REMOTE)
 
 
-def found_skills(parts: Surveyed) -> FoundSkills:
+def found_skills(parts: RootSurvey) -> FoundSkills:
     """Return the skills of a set, to be asked about one by one.
 
     Args:
@@ -158,7 +158,7 @@ def found_skills(parts: Surveyed) -> FoundSkills:
     return FoundSkills(_context(parts, _sources(parts)))
 
 
-def _effects(parts: Surveyed, context: Context) -> Iterator[Effect]:
+def _effects(parts: RootSurvey, context: Context) -> Iterator[Effect]:
     for card in parts.cards:
         yield from card_effects(card, context)
     yield from config_effects(parts.layers, context)
@@ -169,7 +169,7 @@ def _effects(parts: Surveyed, context: Context) -> Iterator[Effect]:
         yield from case_effects(layer, context, records=parts.records)
 
 
-def _context(parts: Surveyed, files: Iterable[str]) -> Context:
+def _context(parts: RootSurvey, files: Iterable[str]) -> Context:
     own = (one for one in files if "://" not in one and not one.endswith(_SECRETS))
     return Context(
         root=Root.of(parts.root, parts.given.environ, own),
@@ -185,7 +185,7 @@ def _context(parts: Surveyed, files: Iterable[str]) -> Context:
     )
 
 
-def _named(parts: Surveyed, context: Context) -> Iterator[tuple[str, Source]]:
+def _named(parts: RootSurvey, context: Context) -> Iterator[tuple[str, Source]]:
     """Yield the files that instructions of the set include, by absolute path."""
     for card in parts.cards:
         if "{{" in (card.config.instruction or ""):
@@ -195,7 +195,7 @@ def _named(parts: Surveyed, context: Context) -> Iterator[tuple[str, Source]]:
                         yield str(file), read_source(file)
 
 
-def _skill_folders(parts: Surveyed) -> Iterator[Path]:
+def _skill_folders(parts: RootSurvey) -> Iterator[Path]:
     for layer in parts.layers:
         folders = as_object(as_object(layer.document.value).get("skills")).get("directories")
         for folder in as_list(folders):
@@ -215,7 +215,7 @@ def guide_holder(layer: FileLayer, root: Root) -> Holder:
     return Holder("guide", root.name(layer.directory / name))
 
 
-def _talking_files(parts: Surveyed, context: Context, effects: Iterable[Effect]) -> Iterator[str]:
+def _talking_files(parts: RootSurvey, context: Context, effects: Iterable[Effect]) -> Iterator[str]:
     """Yield the guides and test files that have no effect, as absolute paths.
 
     Whether a run loads them does not change what is approved.
@@ -227,7 +227,7 @@ def _talking_files(parts: Surveyed, context: Context, effects: Iterable[Effect])
             yield str(place)
 
 
-def _sources(parts: Surveyed) -> dict[str, Source]:
+def _sources(parts: RootSurvey) -> dict[str, Source]:
     """Return the files of a set as they were read, by absolute path."""
     sources: dict[str, Source] = {}
     for card in parts.cards:

@@ -243,10 +243,10 @@ class Activity:
                 if work is not None:
                     work.tokens += usage.total_tokens
             case _:
-                return self._others(event)
+                return self._draw_other(event)
         return []
 
-    def _others(self, event: Event) -> list[str]:
+    def _draw_other(self, event: Event) -> list[str]:
         theme = self._theme
         match event:
             case ChildStarted(origin=origin, call_id=call_id, child=child, instance=number):

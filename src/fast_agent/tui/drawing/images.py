@@ -237,10 +237,10 @@ def _cells(size: PixelSize, room: ImageRoom) -> tuple[int, int]:
 def _shown_size(image: Image) -> PixelSize:
     """Return the size of an image as it is shown: cameras store pictures lying on their side."""
     width, height = image.size
-    return PixelSize(height, width) if _lies(image) else PixelSize(width, height)
+    return PixelSize(height, width) if _is_rotated(image) else PixelSize(width, height)
 
 
-def _lies(image: Image) -> bool:
+def _is_rotated(image: Image) -> bool:
     try:
         return image.getexif().get(_ORIENTATION, 1) in _LYING
     except _BROKEN:
@@ -251,7 +251,7 @@ def _scaled(image: Image, size: PixelSize) -> Image | None:
     """Unpack an image and set it upright, no larger than a size; None where its file is broken."""
     from PIL.ImageOps import exif_transpose
 
-    stored = (size.height, size.width) if _lies(image) else size
+    stored = (size.height, size.width) if _is_rotated(image) else size
     try:
         image.draft("RGB", stored)
         pixels = image.convert("RGBA")

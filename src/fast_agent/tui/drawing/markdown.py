@@ -309,10 +309,10 @@ class MarkdownRenderer:
 
     def _inline(self, token: Token, style: Style | None) -> list[str]:
         """Draw running text; each item is a line up to a hard break."""
-        return _Running(self.theme, style).lines_of(token)
+        return _RunningText(self.theme, style).lines_of(token)
 
 
-class _Running:
+class _RunningText:
     """Running text being drawn."""
 
     def __init__(self, theme: Theme, style: Style | None) -> None:
@@ -347,7 +347,7 @@ class _Running:
                 self._styles.pop()
             case "link_open":
                 address = str(child.attrGet("href") or "")
-                self._links.append((address, len(self._said())))
+                self._links.append((address, len(self._plain_text())))
                 self._opened = link(address) if self._theme.links and _opens(address) else ""
                 self._lines[-1] += self._opened
                 self._styles.append(self._theme.link)
@@ -363,7 +363,7 @@ class _Running:
         """Show the address of a link behind it, where nothing else says where it leads."""
         self._styles.pop()
         address, since = self._links.pop()
-        said = self._said()[since:]
+        said = self._plain_text()[since:]
         is_open, self._opened = bool(self._opened), ""
         if is_open:
             self._lines[-1] += LINK_END
@@ -371,7 +371,7 @@ class _Running:
         if visible(address) not in known and not (is_open and _agrees(said, address)):
             self._add_dim(f" ({visible(address)})")
 
-    def _said(self) -> str:
+    def _plain_text(self) -> str:
         return plain("\n".join(self._lines))
 
     def _add(self, text: str) -> None:

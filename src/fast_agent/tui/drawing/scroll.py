@@ -81,7 +81,7 @@ class Scroll:
 
     def add_markdown(self, text: str, kind: str = "note") -> None:
         """Add a whole text."""
-        self.add_drawn(partial(self._whole, visible_lines(text)), kind)
+        self.add_drawn(partial(self._draw_whole, visible_lines(text)), kind)
 
     def add_drawn(self, draw: Callable[[], list[str]], kind: str) -> None:
         """Add finished lines that take time to draw; a worker thread draws them."""
@@ -142,10 +142,10 @@ class Scroll:
                     return []
                 rows = await run_sync(stream.finish)
                 self._pending = ""
-                return self._apart("text", rows)
+                return self._spaced("text", rows)
             case _:
                 rows = await run_sync(lines) if callable(lines) else list(lines)
-                return self._apart(kind, rows)
+                return self._spaced(kind, rows)
 
     async def _feed(self, text: str) -> list[str]:
         stream = self._stream
@@ -158,7 +158,7 @@ class Scroll:
         else:
             rows = stream.feed(text)
         self._pending, self._flight = stream.pending, ""
-        return self._apart("text", rows)
+        return self._spaced("text", rows)
 
     def _new_stream(self) -> MarkdownStream | _SourceStream:
         settings = self._settings()
@@ -167,11 +167,11 @@ class Scroll:
         wraps = settings.wrap == "words"
         return MarkdownStream(self.text_width, self._theme, wraps=wraps)
 
-    def _whole(self, text: str) -> list[str]:
+    def _draw_whole(self, text: str) -> list[str]:
         stream = MarkdownStream(self.text_width, self._theme)
         return [*stream.feed(text), *stream.finish()]
 
-    def _apart(self, kind: str, rows: list[str]) -> list[str]:
+    def _spaced(self, kind: str, rows: list[str]) -> list[str]:
         """Insert a blank row between kinds of lines."""
         if not rows:
             return []

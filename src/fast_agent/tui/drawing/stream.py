@@ -117,7 +117,7 @@ class MarkdownStream:
             return lines, False
         block = blocks[last]
         self._drop(source, block.first)
-        return self._within(block, lines)
+        return self._draw_unfinished(block, lines)
 
     def _is_closed(self, block: Block) -> bool:
         """Whether nothing that follows can change a block."""
@@ -128,7 +128,7 @@ class MarkdownStream:
             return token.markup.startswith("#")
         return block.kind == "hr"
 
-    def _within(self, block: Block, lines: list[str]) -> tuple[list[str], bool]:
+    def _draw_unfinished(self, block: Block, lines: list[str]) -> tuple[list[str], bool]:
         """Draw what is finished inside of the last block, whose source is what is pending."""
         match block.kind:
             case "fence":

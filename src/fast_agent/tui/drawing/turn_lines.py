@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fast_agent.messages.message import ImageContent
+from fast_agent.text.wording import plural
 from fast_agent.tui.drawing.activity import seconds, tokens
 from fast_agent.tui.drawing.rows import shown, width, wrap
 from fast_agent.tui.drawing.scroll import quoted
@@ -129,7 +130,7 @@ class TurnLines:
         facts = [seconds(self._clock() - turn.started)]
         for number, noun in zip(counts, ("tool", "agent"), strict=True):
             if number:
-                facts.append(f"{number} {noun}{'' if number == 1 else 's'}")
+                facts.append(plural(number, noun))
         if usage.input_tokens or usage.output_tokens:
             cached = (
                 f" ({tokens(usage.cache_read_tokens)} cached)" if usage.cache_read_tokens else ""

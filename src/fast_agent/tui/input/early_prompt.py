@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Protocol, TextIO
 
-    class Diverted(Protocol):
+    class DivertibleStream(Protocol):
         """A standard stream that can write to another place."""
 
         def divert(self, stream: TextIO) -> TextIO:
@@ -49,7 +49,9 @@ class EarlyPrompt:
         diverted: Streams to the same terminal, whose text goes above the prompt while it is shown.
     """
 
-    def __init__(self, source: TextIO, sink: TextIO, diverted: Iterable[Diverted] = ()) -> None:
+    def __init__(
+        self, source: TextIO, sink: TextIO, diverted: Iterable[DivertibleStream] = ()
+    ) -> None:
         import termios
 
         self._source = source
@@ -72,7 +74,8 @@ class EarlyPrompt:
     def __enter__(self) -> Self:
         self._is_open = True
         self._streams = [
-            one.divert(cast("TextIO", _Above(self, self._sink))) for one in self._diverted
+            one.divert(cast("TextIO", _StreamAbovePrompt(self, self._sink)))
+            for one in self._diverted
         ]
         sys.stdin = _Answers(self, self._source)
         try:
@@ -256,7 +259,7 @@ class EarlyPrompt:
         return "\r\x1b[K\x1b[1B\x1b[J\x1b[1A" if self._is_drawn else ""
 
 
-class _Above(io.TextIOBase):
+class _StreamAbovePrompt(io.TextIOBase):
     """A standard stream whose text goes above the prompt."""
 
     def __init__(self, prompt: EarlyPrompt, stream: TextIO) -> None:

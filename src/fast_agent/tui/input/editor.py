@@ -245,7 +245,7 @@ class Editor:
         for number, line in enumerate(document.lines):
             wanted = document.cursor_position_col
             is_here = number == document.cursor_position_row
-            wrapped, place = _laid(line, room, wanted if is_here else None)
+            wrapped, place = _wrap_line(line, room, wanted if is_here else None)
             if place is not None:
                 caret = (len(rows) + place[0], place[1] + len(_PROMPT))
             rows += wrapped
@@ -486,7 +486,9 @@ class _NoOutput(DummyOutput):
         return Size(rows=rows, columns=columns)
 
 
-def _laid(line: str, room: int, wanted: int | None) -> tuple[list[str], tuple[int, int] | None]:
+def _wrap_line(
+    line: str, room: int, wanted: int | None
+) -> tuple[list[str], tuple[int, int] | None]:
     """Lay a line of the text out in rows, and find the caret in them."""
     rows: list[list[str]] = [[]]
     used = 0

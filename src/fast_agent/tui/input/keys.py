@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.text.frozen import frozen
-from fast_agent.text.suggestion import closest
+from fast_agent.text.wording import closest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

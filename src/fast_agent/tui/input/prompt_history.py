@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit.history import History
 
-from fast_agent.text.suggestion import is_subsequence
+from fast_agent.text.wording import is_subsequence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

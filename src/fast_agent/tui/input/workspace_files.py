@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from fast_agent.commands.completion import MAX_COMPLETIONS
-from fast_agent.text.suggestion import is_subsequence
+from fast_agent.text.wording import is_subsequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

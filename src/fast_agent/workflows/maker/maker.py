@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 def maker_blueprint(card: Card, context: RuntimeContext) -> Blueprint:
     """Make the blueprint of a card of type `MAKER`; its instances share one calibration."""
-    return WorkflowBlueprint(card, context, partial(Maker, measured=Measured()))
+    return WorkflowBlueprint(card, context, partial(Maker, measured=SharedCalibration()))
 
 
-class Measured:
+class SharedCalibration:
     """The calibration all instances of a card share, made when one first needs it."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class Maker(Workflow):
         measured: The calibration it shares with other instances of the card.
     """
 
-    def __init__(self, setup: WorkflowSetup, *, measured: Measured) -> None:
+    def __init__(self, setup: WorkflowSetup, *, measured: SharedCalibration) -> None:
         super().__init__(setup)
         self._measured = measured
 

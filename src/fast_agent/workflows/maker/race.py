@@ -56,7 +56,7 @@ class Draws:
 
     def __init__(self, config: AgentConfig, request: Message, turn: WorkflowTurn) -> None:
         self.ballot = Ballot(config.match_strategy, config.red_flag_max_length, turn.output)
-        self._shape = None if turn.output is None else _Unread(turn.output)
+        self._shape = None if turn.output is None else _UncheckedShape(turn.output)
         self._worker = config.worker or ""
         self._request = request
         self._turn = turn
@@ -78,7 +78,7 @@ class Draws:
         return self.ballot.read(result.text, result.stop_reason)
 
 
-class _Unread:
+class _UncheckedShape:
     """A shape described to the worker; its answers are not corrected but voted on as they are.
 
     Args:

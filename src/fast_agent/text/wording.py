@@ -1,11 +1,12 @@
-"""Suggestions: the word a user probably meant."""
+"""Wording: words that depend on what was written, and on a number, a list or a time."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 _LONGEST = 64
 
@@ -84,3 +85,25 @@ def is_subsequence(letters: str, text: str) -> bool:
         if not place:
             return False
     return True
+
+
+def plural(number: int, noun: str, nouns: str | None = None) -> str:
+    """Return a number with its noun: `1 turn`, `1,204 turns`.
+
+    Args:
+        number: How many there are.
+        noun: The word for one of them.
+        nouns: The word for several; None adds an `s`.
+    """
+    return f"{number:,} {noun if number == 1 else nouns or f'{noun}s'}"
+
+
+def first_of(names: Collection[str], most: int) -> str:
+    """List names in backticks, at most `most` of them, and say how many more there are."""
+    listed = ", ".join([f"`{name}`" for name in tuple(names)[:most]])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"
+
+
+def local_minute(seconds: float) -> str:
+    """Return a time in seconds since the epoch as `2026-11-29 14:05`, in the local time zone."""
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "minutes")[:16]
