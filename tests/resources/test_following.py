@@ -124,7 +124,7 @@ def client(service: ResourceService) -> Iterator[Client]:
     made = Client(service)
     yield made
     service.close(made.session)
-    assert not service.following.watching
+    assert not service.following.is_watching
 
 
 def test_an_edit_is_reported_and_read_at_once(client: Client, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_client_hears_what_it_follows(world: World) -> None:
 
 def test_the_watcher_lives_while_someone_listens(world: World) -> None:
     first, second = world.client(), world.client()
-    assert not world.service.following.watching
+    assert not world.service.following.is_watching
     first.ask("resources/subscribe", {"uri": "mem://001"})
     first.ask("resources/subscribe", {"uri": "mem://001"})
     second.ask("resources/subscribe", {"uri": "mem://001"})
@@ -162,7 +162,7 @@ def test_listen_ends_gracefully(world: World) -> None:
     meta = answer.data["_meta"]
     assert isinstance(meta, dict)
     assert meta["io.modelcontextprotocol/subscriptionId"] == 7
-    assert not world.service.following.watching
+    assert not world.service.following.is_watching
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_many_clients_come_and_go_while_things_change(world: World) -> None:
         thread.join(60)
     assert not thread.is_alive()
     assert heard
-    assert not world.service.following.watching
+    assert not world.service.following.is_watching
     assert not world.service.following.sessions
 
 
@@ -285,5 +285,5 @@ def test_whatever_is_asked_is_answered_or_refused(
             assert answer is None or json.loads(answer.json) is not None
         world.service.notice(session, "notifications/cancelled", {"requestId": request_id})
     world.service.close(session)
-    assert not world.service.following.watching
+    assert not world.service.following.is_watching
     assert not world.watch.running

@@ -58,14 +58,14 @@ async def test_a_handshake_client_hears_and_is_forgotten(
         await client.list_resources()
         with pytest.warns(MCPDeprecationWarning):
             await client.subscribe_resource(ONE)  # pyright: ignore[reportDeprecated]
-        assert service.following.watching
+        assert service.following.is_watching
         await anyio.sleep(0.2)
         write_skill(tmp_path, "one", "Do so.")
         await until(lambda: "ResourceUpdatedNotification" in reported)
         write_skill(tmp_path, "two")
         await until(lambda: "ResourceListChangedNotification" in reported)
         await until(lambda: "ToolListChangedNotification" in reported)
-    assert not service.following.watching
+    assert not service.following.is_watching
 
 
 async def test_a_modern_client_listens_and_leaves(service: ResourceService, tmp_path: Path) -> None:
@@ -73,12 +73,12 @@ async def test_a_modern_client_listens_and_leaves(service: ResourceService, tmp_
     async with client_of(server) as client:
         assert client.protocol_version == "2026-07-28"
         async with client.listen(resource_subscriptions=[ONE]) as events:
-            assert service.following.watching
+            assert service.following.is_watching
             await anyio.sleep(0.2)
             write_skill(tmp_path, "one", "Do so.")
             with anyio.fail_after(60):
                 assert ONE in str(await anext(aiter(events)))
-        await until(lambda: not service.following.watching)
+        await until(lambda: not service.following.is_watching)
         assert (await client.read_resource(ONE)).contents
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from fast_agent.trust import programs
 from fast_agent.trust.digest import ABSENT, PRESENT
-from fast_agent.trust.launchers import downloaded, is_launcher_file
+from fast_agent.trust.launchers import downloads_package, is_launcher_file
 from fast_agent.trust.programs import (
     DOWNLOADS,
     ONLY_LINE,
@@ -404,7 +404,7 @@ def test_a_line_that_names_no_file_says_so(
 )
 def test_a_launcher_without_a_fixed_version_is_distinguished(line: str, newest: bool) -> None:
     program, *args = line.split()
-    assert downloaded(program, args) is newest
+    assert downloads_package(program, args) is newest
 
 
 @pytest.mark.spec("TR-P3.2")

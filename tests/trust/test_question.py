@@ -245,7 +245,7 @@ def test_only_y_and_o_are_a_yes(found: FoundSet, tmp_path: Path, typed: str, rep
 ASK = """
 import sys, termios
 from pathlib import Path
-from fast_agent.trust.approvals import Approvals, Standing
+from fast_agent.trust.approvals import Approvals, ApprovalStatus
 from fast_agent.trust.found_set import FoundSet
 from fast_agent.trust.question import TerminalAsker
 asker = TerminalAsker(Approvals(Path(sys.argv[1])), sys.stdin, sys.stderr)
@@ -253,7 +253,7 @@ if not asker.can_ask:
     sys.exit(9)
 print("ready", flush=True)
 sys.stdin.readline()
-reply = asker(FoundSet(Path("/x")), Standing("new"))
+reply = asker(FoundSet(Path("/x")), ApprovalStatus("new"))
 print(f"reply={reply}", flush=True)
 """
 

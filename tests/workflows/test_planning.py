@@ -50,13 +50,13 @@ def test_many_results_are_cut_to_a_bound_for_all() -> None:
 
 def test_nothing_done_is_nothing_written() -> None:
     progress = Progress()
-    assert (progress.written(failures=True), progress.any_tried, progress.any_done) == (
+    assert (progress.written(failures=True), progress.has_tried_task, progress.has_done_task) == (
         "",
         False,
         False,
     )
     progress.add(Step("", (DIG,)), [Result(DIG, "no spade", failed=True)])
-    assert (progress.any_tried, progress.any_done) == (True, False)
+    assert (progress.has_tried_task, progress.has_done_task) == (True, False)
 
 
 def test_the_record_is_short_and_complete() -> None:

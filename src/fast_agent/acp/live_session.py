@@ -207,7 +207,7 @@ class LiveSession:
         return self._controller.agent
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Whether a prompt is being answered."""
         return self._turn is not None
 
@@ -251,7 +251,7 @@ class LiveSession:
 
     def note(self, text: str) -> None:
         """Show a notice to the user; it waits for the next answer if none is on its way."""
-        if self.busy:
+        if self.is_busy:
             self._updates.think(f"{text}\n")
         else:
             self._notes = [*self._notes[1 - _MAX_NOTES :], text]
@@ -310,7 +310,7 @@ class LiveSession:
         """End the session, cancelling what runs."""
         self._ending = True
         self.cancel()
-        if self.busy:
+        if self.is_busy:
             self._idle = self._idle or anyio.Event()
             await self._idle.wait()
         self.closing.set()

@@ -116,7 +116,7 @@ class Subjects:
         if name in WRITES_FILES or name in {"read_text_file", "read_file", "grep"}:
             # One answer for all ways to write a file.
             name = "write_text_file" if name in WRITES_FILES else name
-            if self.is_inside(arguments) and not self._hidden(arguments):
+            if self.is_inside(arguments) and not self._is_protected_path(arguments):
                 return Subject(f"{name} *", f"files {where}")
             path = str(self._resolve(arguments.get("path")))
             return Subject(f"{name} {path}", one_line(path))
@@ -140,7 +140,7 @@ class Subjects:
         path = self._resolve(arguments.get("path"))
         return path is not None and path.is_relative_to(os.path.realpath(self._cwd))
 
-    def _hidden(self, arguments: Mapping[str, JsonValue]) -> bool:
+    def _is_protected_path(self, arguments: Mapping[str, JsonValue]) -> bool:
         """Whether a path leads where programs keep what they run or trust, such as `.git`."""
         path = self._resolve(arguments.get("path"))
         if path is None:

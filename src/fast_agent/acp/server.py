@@ -173,7 +173,7 @@ class AcpServer:
         if self._opening.store is None:
             raise RunError("conversations are not saved here, and would be lost")
         for session in self._sessions.values():
-            if session.busy and session is not asking:
+            if session.is_busy and session is not asking:
                 raise RunError(f"session `{session.id}` is answering a prompt", hint="wait for it")
         self._peer.pause()
 
@@ -374,7 +374,7 @@ class AcpServer:
         session = self._sessions.get(session_id)
         if session is None:
             return
-        if session.busy:
+        if session.is_busy:
             raise RequestError(INVALID_REQUEST, f"session `{session_id}` is answering a prompt")
         await session.close()
 

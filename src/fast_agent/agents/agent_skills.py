@@ -113,12 +113,12 @@ class AgentSkills:
     async def tools(self) -> Sequence[Tool]:
         """Return the current tools: none if there is no skill."""
         if self._tools is None:
-            if not self._servers.names and not self._appeared():
+            if not self._servers.names and not self._have_appeared():
                 return ()
             self._tools = self._make()
         return await self._tools.tools()
 
-    def _appeared(self) -> bool:
+    def _have_appeared(self) -> bool:
         """Look for the folders of skills, which every model request of every agent asks for.
 
         There are more the deeper the workspace lies in its repository, so those outside of it are

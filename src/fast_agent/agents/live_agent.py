@@ -389,7 +389,7 @@ class LlmAgent(LiveAgent):
     async def _work_in_fork(
         self, life: TurnLife, output: OutputShape | None, skill: SkillCall, fork: Fork
     ) -> None:
-        """Have a fresh instance carry out a skill; this one remembers the call and the answer."""
+        """Carry out a skill in a fresh instance; this one remembers the call and the answer."""
         context = life.context_below(depth=1, parent=life.origin.turn_id)
         result = await fork(skill, context, output)
         life.draft.append(life.message)
@@ -397,7 +397,7 @@ class LlmAgent(LiveAgent):
         await life.finish(result.message, result.stop_reason, structured=result.structured)
 
     async def compact(self, wanted: str = "") -> Compaction:
-        """Let its model summarize the conversation; the model receives the summary from now on.
+        """Summarize the conversation with its model, which receives the summary from now on.
 
         The history keeps every message.
 

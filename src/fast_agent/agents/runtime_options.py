@@ -165,7 +165,7 @@ class RuntimeOptions:
 
 
 def through_steps(options: RuntimeOptions) -> RuntimeOptions:
-    """Let the clock and new ids be steps of the current run; the machine is a fact.
+    """Make the clock and new ids steps of the current run, and the machine a fact of it.
 
     Args:
         options: The options of the program.

@@ -115,7 +115,7 @@ class TurnCallContext(ToolContext):
         child_calls: The conversation before the message that made the call, and what agents leave.
         index: Which call of the message it is, from 0.
         made: Where an agent that is called notes the arguments it got, after hooks; None where
-            nobody asks.
+            they are not needed.
     """
 
     _: KW_ONLY

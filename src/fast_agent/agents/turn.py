@@ -349,7 +349,7 @@ class Turn:
         return ContextError(error.message, hint=f"{_FEWER_TOOLS}: {parts}")
 
     async def _restore_foreign(self, made: Compaction, native: JsonObject) -> None:
-        """Put a summary, or the messages, for a compact form that another model cannot read."""
+        """Replace a compact form that another model cannot read by a summary or the messages."""
         draft, window = self._life.draft, self._setup.window
         if native.get("model") == self._model.name:
             return

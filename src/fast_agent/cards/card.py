@@ -152,8 +152,8 @@ class CardLoad:
         cards: The cards in load order, unsound ones too.
         diagnostics: Every problem of every file, in load order.
         skipped: The files skipped.
-        unread: The names that cards in unreadable files would most likely have, so that nobody
-            reports references to them as unknown.
+        unread: The names that cards in unreadable files would most likely have; references to
+            them are not reported as unknown.
         files: The same, file by file.
     """
 

@@ -86,7 +86,7 @@ def _put_in_place(handle: int, staged: dict[str, str]) -> None:
                 os.replace(old, name, src_dir_fd=handle, dst_dir_fd=handle)
                 with suppress(FileNotFoundError):  # two names of one file: renaming did nothing
                     os.unlink(old, dir_fd=handle)
-            elif _missing(handle, staged[name]):
+            elif _is_missing(handle, staged[name]):
                 os.unlink(name, dir_fd=handle)
         raise
     for old in kept.values():
@@ -104,7 +104,7 @@ def _keep(handle: int, name: str) -> str | None:
     return old
 
 
-def _missing(handle: int, name: str) -> bool:
+def _is_missing(handle: int, name: str) -> bool:
     try:
         os.stat(name, dir_fd=handle, follow_symlinks=False)
     except FileNotFoundError:

@@ -367,7 +367,7 @@ class DiagnosticCollector:
         """
         span = self.document.span_of(path, key=key) or self.document.start()
         fix = None
-        if replacement is not None and (key or self._replaceable(path)):
+        if replacement is not None and (key or self._is_replaceable(path)):
             fix = Fix(span, replacement)
         self.put(code, message, span, hint=hint, fix=fix)
 
@@ -405,6 +405,6 @@ class DiagnosticCollector:
         """Return a value as the file has it; None if there is none."""
         return value_at(self.document.yaml.value, path)
 
-    def _replaceable(self, path: Keys) -> bool:
+    def _is_replaceable(self, path: Keys) -> bool:
         written = self.written(path)
         return "${" not in written and _REPLACEABLE.fullmatch(written) is not None

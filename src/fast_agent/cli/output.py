@@ -379,7 +379,7 @@ CLIENT_EXPECTED: Final = (
 
 
 def report_input(text: str) -> None:
-    """Say what is expected on standard input, if it is a terminal, where nothing would come."""
+    """Print what is expected on standard input, if it is a terminal, where nothing would come."""
     if sys.stdin is not None and sys.stdin.isatty():
         report_note(text)
 

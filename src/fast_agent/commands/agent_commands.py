@@ -170,7 +170,7 @@ async def _system(arguments: Arguments, controller: ConversationController) -> C
 
 
 def _origin_of_prompt(config: AgentConfig, controller: ConversationController) -> str:
-    """Say which card a prompt is from, and which of its placeholders are filled."""
+    """Return which card a prompt is from, and which of its placeholders are filled."""
     place = controller.program.agent_origin(config.name)
     origin = "from the program" if place is None else f"from `{short(place)}`"
     filled = parse_template(config.instruction or "").placeholders

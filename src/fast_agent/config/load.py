@@ -83,7 +83,7 @@ def find_files(cwd: Path, home: Path, config_path: Path | None = None) -> FoundF
     secrets = next(
         (found for folder in beside if (found := _in(SECRETS_NAMES, folder)) is not None), None
     )
-    if secrets is None or not _safe(secrets, home):
+    if secrets is None or not _is_safe(secrets, home):
         secrets = _nearest(SECRETS_NAMES, _upwards(cwd), home, warnings)
     if secrets is not None and (found := _open_to_others(secrets)) is not None:
         warnings.append(found)
@@ -107,7 +107,7 @@ def _nearest(
         found = _in(names, folder)
         if found is None:
             continue
-        if not _safe(found, home):
+        if not _is_safe(found, home):
             warnings.append(_skipped_diagnostic(found))
             continue
         for other in names[names.index(found.name) + 1 :]:
@@ -130,7 +130,7 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _safe(path: Path, home: Path) -> bool:
+def _is_safe(path: Path, home: Path) -> bool:
     """Whether only the user can have left the file there: a configuration can start programs."""
     if os.name != "posix" or path.parent == home:
         return True

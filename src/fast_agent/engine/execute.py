@@ -315,7 +315,7 @@ class StepExecutor:
         return self._agent(name)
 
     async def _read_of_agent(self, agent: LlmAgent, name: str, probe: ReadProbe) -> None:
-        """Let an agent ask everything it asks before its first model request."""
+        """Run an agent up to its first model request, so that it asks everything before it."""
         await agent.setup.tools.table()
         if not probe.has_answer:
             server, _, uri = name.partition(" ")

@@ -69,7 +69,7 @@ class Lane:
         self._under_way += 1
 
     def leave(self) -> None:
-        """Let the next request take the room of one that has an answer."""
+        """Pass the room of an answered request to the next one."""
         self._under_way -= 1
         self._wake()
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-NOBODY: Final[frozenset[str]] = frozenset()
+NO_AGENTS: Final[frozenset[str]] = frozenset()
 
 
 @frozen
@@ -153,10 +153,10 @@ class ServerPool:
             ToolError: A different server has the name.
         """
         for known in self._specs.values():
-            if (derived or known.name == spec.name) and _same_target(known, spec):
+            if (derived or known.name == spec.name) and _is_same_target(known, spec):
                 return self._claim(known.name, agent)
         name = spec.name
-        if self._claims.get(name) == NOBODY:
+        if self._claims.get(name) == NO_AGENTS:
             self._forget(name)
         if name in self._specs:
             if not derived:
@@ -168,7 +168,7 @@ class ServerPool:
             name = unique_name(name, self._specs)
         self._specs[name] = spec if name == spec.name else _renamed(spec, name)
         if agent is not None:
-            self._claims[name] = NOBODY
+            self._claims[name] = NO_AGENTS
         return self._claim(name, agent)
 
     def renew(self, specs: Iterable[ServerSpec]) -> None:
@@ -187,7 +187,7 @@ class ServerPool:
             self._claims.pop(spec.name, None)
 
     def change(self, agents: Collection[str]) -> Callable[[], None]:
-        """Let some agents replace their servers; unchanged ones are kept as they are.
+        """Replace the servers of some agents; unchanged ones are kept as they are.
 
         Args:
             agents: The agents; `settle` ends what none of them brings again.
@@ -205,7 +205,7 @@ class ServerPool:
 
     def settle(self) -> None:
         """Forget the servers that no agent brings any more; their connections are retired."""
-        for name in [name for name, users in self._claims.items() if users == NOBODY]:
+        for name in [name for name, users in self._claims.items() if users == NO_AGENTS]:
             self._forget(name)
 
     def close_retired(self) -> None:
@@ -420,7 +420,7 @@ def _listed(reports: Sequence[ServerReport]) -> str:
     return f"server {names}" if len(reports) == 1 else f"servers {names}"
 
 
-def _same_target(known: ServerSpec, spec: ServerSpec) -> bool:
+def _is_same_target(known: ServerSpec, spec: ServerSpec) -> bool:
     return known.same_server(_renamed(spec, known.name))
 
 

@@ -95,7 +95,7 @@ class ServerSkills:
         if self._clock() < self._connection.catalog.no_skills_until:
             return ()
         try:
-            extended = await self._extended()
+            extended = await self._has_extension()
             if extended:
                 listed: Sequence[object] = await self._list.items()
             else:
@@ -120,20 +120,20 @@ class ServerSkills:
         if self._clock() < self._connection.catalog.no_skills_until:
             return False
         try:
-            return await self._extended()
+            return await self._has_extension()
         except ToolError:
             return False
 
     async def has_any(self) -> bool:
         """Return whether the server has skills, or declares that it may, even with none listed."""
         try:
-            return await self._extended() or bool(await self.skills())
+            return await self._has_extension() or bool(await self.skills())
         except ToolError:
             return False
 
     async def complete(self, listed: SkillEntry, *, fresh: bool) -> SkillEntry:
         """Return an entry with its inventory."""
-        if await self._extended():
+        if await self._has_extension():
             if not fresh:
                 return listed
             # What was listed is outdated; the next check lists again.
@@ -159,7 +159,7 @@ class ServerSkills:
         """Read a file from this server, and from nowhere else."""
         return await self._read(file.sent, file.uri, most_bytes(file))
 
-    async def _extended(self) -> bool:
+    async def _has_extension(self) -> bool:
         """Whether the server declares the extension."""
         session = await self._connection.open()
         # Opening a session counts as a change of all its lists.
@@ -228,7 +228,7 @@ class ServerSkills:
             if entry.uri in found:
                 self._report(f"the skill `{one_line(entry.uri)}` is listed twice")
                 continue
-            if entry.frontmatter is None or _for_models(entry.frontmatter):
+            if entry.frontmatter is None or _is_for_models(entry.frontmatter):
                 found[entry.uri] = entry
         return tuple(found.values())
 
@@ -331,6 +331,6 @@ def _names(text: str, uri: Uri) -> bool:
         return False
 
 
-def _for_models(frontmatter: Any) -> bool:
+def _is_for_models(frontmatter: Any) -> bool:
     """Whether a model may load a skill: not where its author kept it for people."""
     return frontmatter.get("disable-model-invocation") is not True

@@ -284,7 +284,7 @@ class ScriptedModel:
     Args:
         script: Steps (a text is said), a function that gives the step for a request and its index,
             or a `Script` that other models may share. Steps given here must all be used: `aclose`
-            sees to it. Whoever made a `Script` finishes it.
+            checks it. The owner of a `Script` finishes it.
         name: The spec it was made from.
         seed: Seed of every `Choose`, where `script` is steps.
     """

@@ -390,7 +390,7 @@ class Program:
     def reconsider(self) -> Reload:
         """Decide again about what was found, and take in what may act now.
 
-        Configuration and cards are read again, as after an approval. Nobody is asked.
+        Configuration and cards are read again, as after an approval. No user is asked.
 
         Returns:
             What changed, or what is wrong; then the previous agents stay.

@@ -534,7 +534,7 @@ class SetChecks:
             ]
         else:
             changed = changed_cards(self._cards, cards)
-        if not all(_alike(old, new) for old, new in changed):
+        if not all(_is_alike(old, new) for old, new in changed):
             return False
         paths = {new.path for _, new in changed}
         if any(_concerns(problem, paths) for problem in self._found):
@@ -566,7 +566,7 @@ class SetChecks:
         return tuple(found)
 
 
-def _alike(old: Card, new: Card) -> bool:
+def _is_alike(old: Card, new: Card) -> bool:
     """Whether all but the words of two cards is the same; every other field is taken to matter."""
     if old.path != new.path:
         return False

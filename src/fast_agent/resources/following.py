@@ -61,7 +61,7 @@ class Subscriptions:
         self._lock = RLock()
 
     @property
-    def watching(self) -> bool:
+    def is_watching(self) -> bool:
         """Whether a watcher runs."""
         return self._stop is not None
 
@@ -265,7 +265,7 @@ class Subscriptions:
 
     def _settle(self) -> None:
         """Start or stop the watcher, depending on whether any session is subscribed."""
-        wanted = any(session.interested for session in self._sessions)
+        wanted = any(session.is_interested for session in self._sessions)
         if wanted and self._stop is None:
             places = [place for one in self._catalog.providers for place in one.places()]
             if places:

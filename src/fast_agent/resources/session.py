@@ -146,7 +146,7 @@ class Session:
         return len(self.subscriptions) + sum(len(one.uris) for one in self.listens.values())
 
     @property
-    def interested(self) -> bool:
+    def is_interested(self) -> bool:
         """Whether any change would be notified to this client."""
         return bool(self.subscriptions or self.listens or self.lists_shown)
 

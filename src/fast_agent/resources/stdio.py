@@ -87,7 +87,7 @@ class StdioServer:
             Stopped: Always where the loop waits for its client, which ends the wait.
         """
         self._stopping = True
-        if self._waiting or not self._writable():
+        if self._waiting or not self._is_writable():
             raise LoopStopped
 
     def answer(self, line: bytes | None) -> bytes:
@@ -187,7 +187,7 @@ class StdioServer:
             except OSError:
                 self._open = False  # the client has gone; the loop ends at its next step
 
-    def _writable(self) -> bool:
+    def _is_writable(self) -> bool:
         """Whether a write would not wait, so that one in progress ends without help."""
         from select import select
 
@@ -199,7 +199,7 @@ class StdioServer:
     def _end(self) -> None:
         """End open streams in good order, where the client still reads."""
         last = self._service.close(self._session)
-        if self._open and self._writable():
+        if self._open and self._is_writable():
             self._write(b"".join(result_message(one, answer.json) + b"\n" for one, answer in last))
         self._open = False
 

@@ -98,7 +98,7 @@ class _Watch(Thread):
             # Never recursive: that would follow links, to the whole disk if they lead there.
             changing = watch(
                 *watched.folders,
-                watch_filter=watched.matters,
+                watch_filter=watched.is_relevant,
                 recursive=False,
                 debounce=2 * _STEP_MS,
                 step=_STEP_MS,
@@ -170,7 +170,7 @@ class _Folders:
                     self._inside.update(dict.fromkeys(_folders_below(path)))
         self.folders = tuple({**self._inside, **above})
 
-    def matters(self, change: object, path: str) -> bool:
+    def is_relevant(self, change: object, path: str) -> bool:
         """Return whether a change at a path is to be reported; see `watchfiles.watch`."""
         del change
         folder, name = os.path.split(path)

@@ -219,7 +219,7 @@ class LlmBlueprint:
     async def _fork(
         self, skill: SkillCall, context: TurnContext, output: OutputShape | None = None
     ) -> TurnResult:
-        """Have another instance carry out a skill; see `Fork`."""
+        """Carry out a skill in another instance; see `Fork`."""
         own = replace(skill, fields=replace(skill.fields, forks=False))
         agent = self.instance(())
         try:

@@ -310,7 +310,7 @@ def with_gate(
     configs: Collection[AgentConfig],
     stack: AsyncExitStack,
 ) -> RuntimeOptions:
-    """Let a question precede the use of a server's skill, where there can be such skills.
+    """Ask before a server's skill is used, where there can be such skills.
 
     The copies of skills on disk are removed when the stack ends.
     """

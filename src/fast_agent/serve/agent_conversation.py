@@ -157,7 +157,7 @@ class ServedConversation:
             self._session = await run_sync(self._opened)
 
     async def take_up(self, agent: str, text: str) -> None:
-        """Let a message continue the turn that was killed, if it is that turn's message sent again.
+        """Continue the turn that was killed, if a message is that turn's message sent again.
 
         To be called before an agent is asked. Any other message leaves the turn as cancelled.
 
@@ -267,8 +267,8 @@ class ServedConversation:
         if self._is_of_former_life and not self._store.is_shared:
             session = self._store.open(self._session_id)
         else:
-            # The same conversation continues, whatever was approved since: nobody asks in its
-            # middle.
+            # The same conversation continues, whatever was approved since: no user is asked in
+            # its middle.
             session = self._store.open_unasked(self._session_id)
         self._is_of_former_life = False
         try:

@@ -283,7 +283,7 @@ class Place:
     Args:
         steps: Who carries the run.
         path: The path of the turn; empty outside of turns.
-        silent: Whether questions here are not steps: nobody carries the run, or what is asked is
+        silent: Whether questions here are not steps: the run has no carrier, or what is asked is
             part of a larger step.
         counts: How often each thing was asked here.
     """

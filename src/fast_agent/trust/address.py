@@ -120,7 +120,7 @@ def place_of_host(host: str) -> str:
 
 
 def _ipv4_within(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address stands for."""
+    """Return the IPv4 address that an IPv6 address embeds."""
     if address.ipv4_mapped or address.sixtofour:
         return address.ipv4_mapped or address.sixtofour
     if int(address) > 1 and any(address in network for network in _TRANSLATED):

@@ -200,7 +200,7 @@ class Grant:
         """Check an address that is about to be connected to, also by a redirect.
 
         Raises:
-            TrustError: Nobody allowed a connection to its host.
+            TrustError: No connection to its host was allowed.
         """
         if self.everything and self.denied is None:
             return

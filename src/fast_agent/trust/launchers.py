@@ -159,7 +159,7 @@ def is_launcher_file(name: str) -> bool:
     return place.endswith(_NAMES) or "/node_modules/.bin/" in place
 
 
-def downloaded(program: str, args: Sequence[str]) -> bool:
+def downloads_package(program: str, args: Sequence[str]) -> bool:
     """Return whether a command line downloads something without a fixed version.
 
     Args:
@@ -170,7 +170,7 @@ def downloaded(program: str, args: Sequence[str]) -> bool:
     return rest is not None and any(not _is_fixed(program, one) for one in _packages(rest))
 
 
-def launches(program: str, args: Sequence[str]) -> bool:
+def names_package(program: str, args: Sequence[str]) -> bool:
     """Return whether a command line names a package or an image, which the directory it starts in
     has a part in: its `node_modules`, its `.npmrc`, what it mounts.
 

@@ -21,7 +21,7 @@ from fast_agent.trust.digest import (
     module_names,
 )
 from fast_agent.trust.effect import no_files
-from fast_agent.trust.launchers import FILES_OF, PROJECT_FILES, downloaded, launches
+from fast_agent.trust.launchers import FILES_OF, PROJECT_FILES, downloads_package, names_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -395,7 +395,7 @@ def is_launcher(command: str, args: Sequence[str]) -> bool:
     """
     if _is_python(command):
         return _module_of(args) is not None
-    return launches(_program_name(command), args)
+    return names_package(_program_name(command), args)
 
 
 def _module_in(program: str, args: Sequence[str]) -> str | None:
@@ -429,7 +429,7 @@ def _module_of(args: Sequence[str]) -> str | None:
 
 
 def _notes(program: str, args: Sequence[str], cover: _Cover) -> Iterator[str]:
-    if downloaded(_program_name(program), args):
+    if downloads_package(_program_name(program), args):
         yield DOWNLOADS
     if not cover.named:
         yield ONLY_LINE

@@ -518,7 +518,7 @@ class Console:
 
     @contextmanager
     def _queue_moved(self, command: Command | None) -> Generator[None]:
-        """Let what waits move to the session that a command changes to, with what waits there."""
+        """Move what waits to the session that a command changes to, with what waits there."""
         if command is None or command.name != "session":
             yield
             return

@@ -148,7 +148,7 @@ class OtherPrograms:
         self._console.scroll.add_lines([shown(line) for line in lines], "output")
 
     def with_output(self, message: Message) -> Message:
-        """Put the output of the user's commands before the next message."""
+        """Insert the output of the user's commands before the next message."""
         output, self._output = self._output, ""
         return with_shell_output(message, output) if output else message
 

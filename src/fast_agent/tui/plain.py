@@ -118,7 +118,7 @@ class PlainConversation:
             tasks.cancel_scope.cancel()
 
     async def _report_activity(self) -> None:
-        """Say what is at work, where nothing else was said for a while."""
+        """Print what is at work, where nothing was printed for a while."""
         console, said = self._console, -1
         while True:
             await sleep(_SAY_SECONDS)

@@ -62,7 +62,7 @@ class Programs(Protocol):
         ...
 
     def with_output(self, message: Message) -> Message:
-        """Put the output of the user's commands before the next message."""
+        """Insert the output of the user's commands before the next message."""
         ...
 
     def attach_image(self) -> None:

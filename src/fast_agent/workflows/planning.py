@@ -150,7 +150,7 @@ class PlanningRun:
         """
         while (end := self._end()) is None:
             shape = self._shape(WholePlan)
-            plan = await self._plan(shape, _AGAIN if self._progress.any_tried else _WHOLE)
+            plan = await self._plan(shape, _AGAIN if self._progress.has_tried_task else _WHOLE)
             for at, step in enumerate(plan.steps, 1):
                 if not await self._do(step):
                     self._progress.give_up(plan.steps[at:])
@@ -185,7 +185,7 @@ class PlanningRun:
             FastAgentError: The planner's model gave no answer.
         """
         progress, turn = self._progress, self._turn
-        if not progress.any_done:
+        if not progress.has_done_task:
             if self._limit is not None:
                 raise self._limit
             failures = [f"`{one.task.agent}`: {one.text}" for one in progress.results]
@@ -232,7 +232,7 @@ class PlanningRun:
 
     def _shape(self, kind: type[WholePlan | NextStep]) -> PlanShape:
         left = MAX_TASKS - self._tasks
-        return kind(self._agents, may_be_empty=self._progress.any_tried, most_tasks=left)
+        return kind(self._agents, may_be_empty=self._progress.has_tried_task, most_tasks=left)
 
     async def _plan(self, shape: PlanShape, what: str) -> Plan:
         results = self._progress.written(failures=True)
@@ -355,12 +355,12 @@ class Progress:
         return [result for _, result in self._numbered()]
 
     @property
-    def any_done(self) -> bool:
+    def has_done_task(self) -> bool:
         """Whether a task was done."""
         return any(not result.failed for result in self.results)
 
     @property
-    def any_tried(self) -> bool:
+    def has_tried_task(self) -> bool:
         """Whether a task was tried."""
         return any(results is not None for _, results in self._steps)
 

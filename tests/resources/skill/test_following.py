@@ -149,11 +149,11 @@ def test_a_client_hears_of_what_it_follows(root: Path) -> None:
 
     session = service.open(send)
     service.answer(session, "initialize", HELLO, 1)
-    assert not service.following.watching
+    assert not service.following.is_watching
     uris = ["skill://one/text", "skill://one/_manifest"]
     for uri in uris:
         service.answer(session, "resources/subscribe", {"uri": uri}, 2)
-    assert service.following.watching
+    assert service.following.is_watching
     write_whole(root / "one/text", "changed")
     wait_until(lambda: {f"resources/updated {uri}" for uri in uris} <= set(heard))
     heard.clear()
@@ -162,7 +162,7 @@ def test_a_client_hears_of_what_it_follows(root: Path) -> None:
     wait_until(lambda: {"resources/list_changed", "tools/list_changed"} <= set(heard))
     assert f"resources/updated {uris[0]}" not in heard
     service.close(session)
-    assert not service.following.watching
+    assert not service.following.is_watching
 
 
 def test_reads_and_inventories_agree_while_files_change(root: Path) -> None:

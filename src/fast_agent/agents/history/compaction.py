@@ -96,7 +96,7 @@ async def compact_natively(
     budget: Budget,
     request: ModelRequest,
 ) -> Compaction | None:
-    """Have a model's provider put what stands before a message in its own compact form.
+    """Replace what precedes a message by the compact form of the model's provider.
 
     Args:
         conversation: The conversation; it is not changed.

@@ -347,7 +347,7 @@ class TurnJournal:
             log.warning("%s", error.message)
 
     def _mark_stale(self) -> None:
-        """Have the history written again: what was queued before a failed write may be lost too."""
+        """Write the history again: what was queued before a failed write may be lost too."""
         if self._record is not None:
             self._record.mark_stale()
 

@@ -45,8 +45,8 @@ class Memory:
     """
 
     __slots__ = (
-        "_aside",
         "_conversation",
+        "_deferred",
         "_first",
         "_limits",
         "_open",
@@ -69,7 +69,7 @@ class Memory:
         self.remembers = remembers
         self.lock = TurnLock()
         self._open = False
-        self._aside: list[Sequence[Message]] = []
+        self._deferred: list[Sequence[Message]] = []
         self.record: HistoryWriter | None = None
 
     @property
@@ -114,15 +114,15 @@ class Memory:
     def end(self) -> None:
         """End the turn; deferred messages are added."""
         self._open = False
-        if self._aside:
-            aside, self._aside = self._aside, []
-            for messages in aside:
+        if self._deferred:
+            deferred, self._deferred = self._deferred, []
+            for messages in deferred:
                 self._append_block(messages)
 
     def add_external(self, messages: Sequence[Message]) -> None:
         """Add messages of another conversation as one block, behind a turn that is running."""
         if self._open:
-            self._aside.append(messages)
+            self._deferred.append(messages)
         else:
             self._append_block(messages)
 
@@ -179,7 +179,7 @@ class Memory:
         if self.record is not None:
             self.record.record_clear(len(kept), everything=everything)
         self._start = self._conversation = Transcript(kept, self._limits)
-        self._aside.clear()
+        self._deferred.clear()
 
     def load(self, messages: Iterable[Message]) -> None:
         """Replace what is remembered, and deferred messages, by `messages`.
@@ -196,7 +196,7 @@ class Memory:
         self._conversation = Transcript(messages, self._limits)
         templates = [one for one in self.history if one.is_template]
         self._start = Transcript(templates, self._limits)
-        self._aside.clear()
+        self._deferred.clear()
 
     def _append_block(self, messages: Sequence[Message]) -> None:
         before, draft = self.history, self._conversation.draft()

@@ -94,7 +94,7 @@ class Transcript:
         if self.last is not None:
             if limits is not None and self.differs_under(limits):
                 self.view = self._whole_view()
-            elif not _fit_together(self.history):
+            elif not _is_acceptable(self.history):
                 self.view = view_of(self.history)
             self.call_ids.note(self.history)
 
@@ -304,7 +304,7 @@ def _last_of(history: History) -> Message | None:
     return history[-1] if history else None
 
 
-def _fit_together(history: History) -> bool:
+def _is_acceptable(history: History) -> bool:
     """Whether providers accept a history as it is, but for calls at its end."""
     last: Message | None = None
     calling: Message | None = None

@@ -81,7 +81,7 @@ async def run_case_files(
     guard = NetworkGuard()
     results: list[CaseResult] = []
     for file in files:
-        cases = [case for case in file.cases if case.data or _wanted(file, case, only)]
+        cases = [case for case in file.cases if case.data or _is_wanted(file, case, only)]
         if not cases:
             continue
         try:
@@ -94,9 +94,9 @@ async def run_case_files(
             continue
         for case in cases:
             try:
-                chosen = [one for one in cases_of(file, case, check) if _wanted(file, one, only)]
+                chosen = [one for one in cases_of(file, case, check) if _is_wanted(file, one, only)]
             except FastAgentError as error:  # in its data
-                if _wanted(file, case, only) or case.name in (only or ""):
+                if _is_wanted(file, case, only) or case.name in (only or ""):
                     results.append(_not_run_result(file, case, error))
                 continue
             for one in chosen:
@@ -182,7 +182,7 @@ def _project_of(directory: Path) -> Path:
     return directory
 
 
-def _wanted(file: CaseFile, case: Case, only: str | None) -> bool:
+def _is_wanted(file: CaseFile, case: Case, only: str | None) -> bool:
     return only is None or only.lower() in f"{file.shown}: {case.name}".lower()
 
 

@@ -63,7 +63,7 @@ def command(
 
     files = find_case_files(paths or (".",))
     if not any(
-        case.data or _selected(one.shown, case.name, only) for one in files for case in one.cases
+        case.data or _is_selected(one.shown, case.name, only) for one in files for case in one.cases
     ):
         where = ", ".join(paths) or "this directory"
         what = "there are no `*.test.yaml` files" if not files else f"no case matches `{only}`"
@@ -98,7 +98,7 @@ def command(
         sys.exit(1)
 
 
-def _selected(file: str, case: str, only: str | None) -> bool:
+def _is_selected(file: str, case: str, only: str | None) -> bool:
     return only is None or only.lower() in f"{file}: {case}".lower()
 
 

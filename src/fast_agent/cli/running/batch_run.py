@@ -449,7 +449,7 @@ class BatchCommand(CardOptions):
         shape: OutputShape | None,
         progress: BatchProgress,
     ) -> AsyncGenerator[tuple[Ask, str]]:
-        """Have workers answer runs; yields what waits for one, and the edition of new ones."""
+        """Start workers; yields what waits for an answer, and the edition of new runs."""
         from fast_agent.agents.events import Origin, TurnFinished, TurnStarted
         from fast_agent.cli.running.temporal import choices_of, pin_cards, temporal_runs, tool_paths
         from fast_agent.engine.engine import RunAnswer

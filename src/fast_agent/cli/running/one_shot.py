@@ -523,7 +523,7 @@ def resumed(program: FastAgent, store: SessionStore, resume: str) -> Session:
     if program.gate.policy.everything:  # `--trust` holds for this run, and is not remembered
         return store.open_unasked(wanted)
     try:
-        return store.open(wanted, agree=lambda change: _agreed(program, change))
+        return store.open(wanted, agree=lambda change: _user_agrees(program, change))
     except SessionError as error:
         copy = _copied(program, store, wanted, error)
         if copy is None:
@@ -551,7 +551,7 @@ def _copied(
     return store.fork(session_id)
 
 
-def _agreed(program: FastAgent, change: SetChange) -> bool:
+def _user_agrees(program: FastAgent, change: SetChange) -> bool:
     """Ask the user at the terminal whether a session continues with other agents than before."""
     from fast_agent.trust.question import at_terminal
 

@@ -149,7 +149,7 @@ def _address(written: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Say why there is no connection, without the types the library writes around it."""
+    """Return why there is no connection, without the types the library writes around it."""
     text = str(error).splitlines()[0] if str(error) else "it does not answer"
     if "InvalidContentType" in text:
         return "the server does not speak TLS"

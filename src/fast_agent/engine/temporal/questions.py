@@ -77,7 +77,7 @@ class Questions:
 
     @contextmanager
     def of_step(self, step: str) -> Generator[None]:
-        """Let a step ask while it runs; what has no answer when it ends is cancelled.
+        """Allow a step to ask while it runs; what has no answer when it ends is cancelled.
 
         Args:
             step: What the keys of its questions begin with.
@@ -91,7 +91,7 @@ class Questions:
                 self.answer(key, "cancel", None)
 
     def act(self, key: str) -> None:
-        """Let a step act on an answer, one of its attempts alone.
+        """Allow a step to act on an answer, one of its attempts alone.
 
         Raises:
             ApplicationError: Another attempt acted.

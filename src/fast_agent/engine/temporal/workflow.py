@@ -344,7 +344,7 @@ class AgentRun:
 
     @workflow.update(name="act")
     async def act(self, key: str) -> None:
-        """Let a step act on the answer to its question, one of its attempts alone.
+        """Allow a step to act on the answer to its question, one of its attempts alone.
 
         Args:
             key: Names the question.

@@ -220,13 +220,13 @@ def _take_rule(draft: Draft, inner: Fields, name: str, rule: JsonValue) -> bool:
             f"rules of `{name}` by argument have no counterpart in a card, which asks by tool",
             f"write `confirm: [{', '.join(_ASKING_TOOLS.get(name, (name,)))}]`",
         )
-        return not _always(rule)
+        return not _always_asks(rule)
     if rule == "deny":
         draft.deny([name], inner.place(name), _FAMILY)
     return rule == "ask"
 
 
-def _always(rule: JsonObject) -> bool:
+def _always_asks(rule: JsonObject) -> bool:
     return all(word == "allow" for word in rule.values())
 
 

@@ -126,7 +126,7 @@ class JoinedStream(httpx2.AsyncByteStream):
             with CancelScope(shield=True):
                 await asyncio.wait([self._reading])
             if not self._reading.cancelled():
-                self._reading.exception()  # nobody reads any more
+                self._reading.exception()  # it has no reader any more
         await self._stream.aclose()
 
 

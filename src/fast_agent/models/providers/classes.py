@@ -262,7 +262,7 @@ def _model_of(model_class: Any, provider: Any, endpoint: Endpoint) -> LibraryMod
 
 
 def _send_as_is(model: LibraryModel[Any], adapter: Adapter) -> None:
-    """Have the SDK send messages as the library wrote them.
+    """Make the SDK send messages as the library wrote them.
 
     It would search every value of every message for names and dates to write another way, of which
     a message has none: 0.4 ms of processor time a message, with each request. It does not search

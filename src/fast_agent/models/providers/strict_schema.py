@@ -88,7 +88,7 @@ def answer_form(schema: JsonObject, *, all_required: bool, may_recur: bool) -> A
     wraps = not _is_object(source, source)
     root = _wrapped(source) if wraps else _without_reference(source)
     try:
-        if not may_recur and _recurs(source):
+        if not may_recur and _is_recursive(source):
             raise _OpenError
         strict = _strict(root, all_required)
         definitions = {
@@ -148,7 +148,7 @@ def _without_reference(source: _Json) -> _Json:
     return {**_target(source, source), "$defs": _definitions(source)}
 
 
-def _recurs(root: _Json) -> bool:
+def _is_recursive(root: _Json) -> bool:
     definitions = _definitions(root)
 
     def reaches(node: object, above: frozenset[str]) -> bool:

@@ -55,7 +55,9 @@ class Pattern:
         if names[-1] == "**":
             names.append("*")
         parts = [
-            _part(name) for index, name in enumerate(names) if name != "**" or _first(names, index)
+            _part(name)
+            for index, name in enumerate(names)
+            if name != "**" or _is_first_of_run(names, index)
         ]
         return cls(text, _prefix(names), tuple(parts))
 
@@ -82,7 +84,7 @@ class Pattern:
         return part == len(parts)
 
 
-def _first(names: list[str], index: int) -> bool:
+def _is_first_of_run(names: list[str], index: int) -> bool:
     """Whether a `**` is the first of several in a row, which mean the same as one."""
     return index == 0 or names[index - 1] != "**"
 

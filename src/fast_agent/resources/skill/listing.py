@@ -45,7 +45,7 @@ def templates(skills: SkillSet) -> tuple[ResourceTemplate, ...]:
     """Return the templates of files; the one for nested paths only if there are any."""
     if not skills.skills:
         return ()
-    return (_FILE, _NESTED) if skills.nested else (_FILE,)
+    return (_FILE, _NESTED) if skills.has_nested else (_FILE,)
 
 
 def entries(skills: SkillSet, *, list_files: bool) -> tuple[Resource, ...]:

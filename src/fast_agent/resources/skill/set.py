@@ -167,7 +167,7 @@ class SkillSet:
         self.refused = tuple(refused)
 
     @property
-    def nested(self) -> bool:
+    def has_nested(self) -> bool:
         """Whether any skill has more than one segment before its files."""
         return any(len(skill.uri.segments) > 1 for skill in self.skills)
 
@@ -200,7 +200,7 @@ def _contents(folder: str, parts: tuple[Listing, ...], uri: Uri) -> Contents:
         found += [(prefix + composed(name), part.prefix + name) for name in part.files]
         folders += [prefix + composed(name) for name in part.folders]
     for path, place in sorted(found):
-        if len(path) * 12 + len(uri.text) > MAX_CHARACTERS and not _nameable(uri, path):
+        if len(path) * 12 + len(uri.text) > MAX_CHARACTERS and not _is_nameable(uri, path):
             unnamed.append(place)
         else:
             files[path] = place
@@ -233,7 +233,7 @@ def join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def _nameable(uri: Uri, path: str) -> bool:
+def _is_nameable(uri: Uri, path: str) -> bool:
     try:
         uri.child(*path.split("/"))
     except InvalidUri:

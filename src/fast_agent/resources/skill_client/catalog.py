@@ -351,7 +351,7 @@ def verify_head(entry: SkillEntry, data: bytes) -> None:
         for field in dict.fromkeys((*entry.frontmatter, *fields)):
             if field not in fields or field not in entry.frontmatter:
                 raise MismatchError(f"`{name}`: only one of listing and file has `{shown(field)}`")
-            if not _same(entry.frontmatter[field], fields[field]):
+            if not _is_same_json(entry.frontmatter[field], fields[field]):
                 raise MismatchError(f"`{name}`: `{shown(field)}` differs from what is listed")
         return
     # Servers that know only the older convention list a name and a description.
@@ -361,12 +361,14 @@ def verify_head(entry: SkillEntry, data: bytes) -> None:
             raise MismatchError(f"`{name}`: `{field}` differs from what is listed")
 
 
-def _same(one: JsonValue, other: JsonValue) -> bool:
+def _is_same_json(one: JsonValue, other: JsonValue) -> bool:
     """Compare JSON values; unlike in Python, `true` is not `1`."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(
+            _is_same_json(one[key], other[key]) for key in one
+        )
     if isinstance(one, str) or isinstance(other, str):
         return one == other
     if isinstance(one, Sequence) and isinstance(other, Sequence):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_is_same_json, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and one == other

@@ -76,7 +76,7 @@ class LocalSkills:
         provider.scan()
         if provider.skills is not self._set:
             self._set = provider.skills
-            entries = tuple([_entry(one) for one in self._set.skills if _usable(one)])
+            entries = tuple([_entry(one) for one in self._set.skills if _is_usable(one)])
             if entries != self._entries:
                 self._entries = entries
         return self._entries
@@ -87,7 +87,7 @@ class LocalSkills:
         if provider is None:
             return ()
         provider.scan()
-        return tuple([_entry(one) for one in provider.skills.skills if _callable(one)])
+        return tuple([_entry(one) for one in provider.skills.skills if _is_callable(one)])
 
     async def complete(self, listed: SkillEntry, *, fresh: bool) -> SkillEntry:  # noqa: ARG002
         """Return an entry with its current files, sizes and digests."""
@@ -224,12 +224,12 @@ def _directory(skill: Skill) -> str:
     return f"{skill.root.folder.path}/{skill.folder}".rstrip("/")
 
 
-def _callable(skill: Skill) -> bool:
+def _is_callable(skill: Skill) -> bool:
     """Whether a user may call it by name."""
     return (skill.head.frontmatter or {}).get("user-invocable") is not False
 
 
-def _usable(skill: Skill) -> bool:
+def _is_usable(skill: Skill) -> bool:
     """Whether a model may load it: not where its author kept it for people."""
     fields = skill.head.frontmatter
     return fields is None or fields.get("disable-model-invocation") is not True

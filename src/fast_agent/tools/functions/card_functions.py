@@ -387,14 +387,14 @@ def check_outline(path: FunctionPath, outline: Outline, role: Role) -> None:
         raise function_error(FUNCTION_NOT_CALLABLE, f"`{path}` is not a function but a value")
     if isinstance(node, ast.ClassDef):
         raise function_error(FUNCTION_NOT_CALLABLE, f"`{path}` is not a function but a class")
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _undecorated(node):
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_undecorated(node):
         if role == "tool":
             _check_tool(path, node)
         else:
             _check_hook(path, node, HOOK_PARAMETERS[role])
 
 
-def _undecorated(node: _Function) -> bool:
+def _is_undecorated(node: _Function) -> bool:
     """Return whether the parameters are those written; `tool` leaves a function unchanged."""
     for decorator in node.decorator_list:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator

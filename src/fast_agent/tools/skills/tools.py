@@ -128,7 +128,7 @@ class SkillTools:
             return ToolResult.error(call.id, said(problem))
         if skill.local and self._fork is not None and skill.entry.fields.forks:
             return await self._in_fork(call, skill, text, context, self._fork)
-        if self._already_given(skill, data, context):
+        if self._was_given(skill, data, context):
             note = f"the skill `{skill.name}` was loaded above in this turn and has not changed"
             return ToolResult(call.id, (TextContent(note),))
         fields = skill.entry.fields
@@ -201,7 +201,7 @@ class SkillTools:
         wrapped = wrapped_file(skill.name, inner, origin, text, local=skill.local)
         return ToolResult(call.id, (TextContent(wrapped),))
 
-    def _already_given(self, skill: NamedSkill, data: bytes, context: ToolContext) -> bool:
+    def _was_given(self, skill: NamedSkill, data: bytes, context: ToolContext) -> bool:
         """Whether the same text stands in the same turn; in another it may be out of sight."""
         key = (context.turn_id, skill.key, hash(data))
         known = key in self._given

@@ -65,7 +65,7 @@ class Theme:
         depth: How many colours the terminal has: 16, 256 or 2^24.
         links: Whether the terminal is known to open links that are given to it.
         is_spoken: Whether a screen reader reads it aloud, as in plain mode: nothing is drawn again,
-            and labels and sentences stand for signs, rules and columns.
+            and labels and sentences replace signs, rules and columns.
     """
 
     def __init__(

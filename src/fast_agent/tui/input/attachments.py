@@ -99,7 +99,7 @@ def with_attachments(text: str, workspace: Path) -> Message:
 
 
 def with_shell_output(message: Message, output: str) -> Message:
-    """Put the output of commands the user ran before a message.
+    """Insert the output of commands the user ran before a message.
 
     Args:
         message: The message.

@@ -75,7 +75,7 @@ class LineQueue:
         self._parked = 0
 
     def put_back(self, lines: Sequence[str], *, parked: bool) -> None:
-        """Put lines ahead of all others; `parked` parks all that wait."""
+        """Insert lines ahead of all others; `parked` parks all that wait."""
         self.lines[:0] = lines
         if parked:
             self.park()
