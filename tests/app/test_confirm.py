@@ -77,12 +77,19 @@ async def test_a_marked_call_is_made_when_the_person_says_yes(
 
 
 @pytest.mark.spec("PERMISSION-1")
-@pytest.mark.parametrize("answer", [NO, AWAY])
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (NO, "the user did not allow it"),
+        (HumanAnswer(action="decline"), "the user did not allow it"),
+        (AWAY, "it requires approval, and no user answered"),
+    ],
+)
 async def test_it_is_not_made_otherwise(
-    new_program: NewProgram, tmp_path: Path, answer: HumanAnswer
+    new_program: NewProgram, tmp_path: Path, answer: HumanAnswer, reason: str
 ) -> None:
     answered = await said(new_program, tmp_path, "wipe", Person(answer))
-    assert answered == "`wipe` was not run: the user did not allow it"
+    assert answered == f"`wipe` was not run: {reason}"
 
 
 @pytest.mark.spec("PERMISSION-1")

@@ -122,6 +122,42 @@ async def test_the_next_call_in_a_conversation_replaces_one_whose_question_was_l
 
 
 @pytest.mark.spec("SERVE-7")
+@pytest.mark.parametrize(
+    ("left", "later", "is_cancelled"),
+    [
+        ("ann", "both", True),
+        ("both", "ann", True),
+        ("both", "bob", False),
+        ("ann", "bob", False),
+        ("outer", "ann", True),
+    ],
+)
+async def test_a_question_that_was_left_does_not_block_a_call_that_needs_the_same_agent(
+    world: AgentWorld, monkeypatch: pytest.MonkeyPatch, left: str, later: str, is_cancelled: bool
+) -> None:
+    monkeypatch.setattr(agent_call, "TOGETHER_SECONDS", -1.0)
+    world.card("both", type="chain", sequence="[ann, bob]")
+    world.card("outer", type="parallel", fan_out="[both]")
+    async with (
+        world.serving(scope="connection") as server,
+        connected(server, MODERN, elicitation_callback=never) as client,
+    ):
+        begun = await client.session.call_tool("bob", {"message": "hello"})
+        meta: Any = {SESSION_ID: (begun.meta or {})[SESSION_ID]}
+        asking = await step(client, left, meta=meta)
+        with anyio.fail_after(PATIENCE):
+            called = await client.session.call_tool(later, {"message": "never mind"}, meta=meta)
+        assert not called.is_error
+        answers = dict.fromkeys(asking.input_requests or {}, BLUE)
+        more: Any = {"request_state": asking.request_state, "input_responses": answers}
+        if is_cancelled:
+            with pytest.raises(MCPError, match="unknown to this server"):
+                await step(client, left, meta=meta, **more)
+        else:
+            assert not (await step(client, left, meta=meta, **more)).is_error
+
+
+@pytest.mark.spec("SERVE-7")
 async def test_calls_that_were_sent_together_wait_for_the_questions_of_one_another(
     world: AgentWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

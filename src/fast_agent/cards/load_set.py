@@ -99,6 +99,17 @@ class LoadSet:
         return card_facts(tuple(self.cards.values()))
 
 
+def agents_below(cards: Mapping[str, Card], name: str) -> frozenset[str]:
+    """Name the agents that one refers to, at any remove."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        names = {*referred_names(cards[waiting.pop()].config)} & cards.keys()
+        waiting += names - found
+        found |= names
+    return frozenset(found)
+
+
 def _by_name(cards: Sequence[Card]) -> MappingProxyType[str, Card]:
     by_name = {card.config.name: card for card in cards}
     if len(by_name) != len(cards):

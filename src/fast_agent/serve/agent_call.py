@@ -82,8 +82,11 @@ class AgentCall:
         self._arguments = arguments
 
     def replaces(self, other: AgentCall) -> bool:
-        """Whether it is a later call of the same agent, in the same conversation of one client."""
-        return self._own is not None and self._own is other._own and self.name == other.name
+        """Whether it needs an agent that an earlier call keeps busy in the same conversation."""
+        own = self._own
+        if own is None or own is not other._own:
+            return False
+        return not own.busy_agents(self.name).isdisjoint(own.busy_agents(other.name))
 
     async def run(self, report: Report | None = None, human: Human | None = None) -> ToolAnswer:
         """Run the call and return the agent's answer.
@@ -161,7 +164,7 @@ ANSWER_SECONDS = 600.0
 
 
 TOGETHER_SECONDS = 5.0
-"""Calls of an agent that begin within so many seconds of each other were sent together."""
+"""Calls that begin within so many seconds of each other were sent together."""
 
 
 class _Question:

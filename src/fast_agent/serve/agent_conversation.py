@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from anyio import CancelScope, Event, Lock
 from anyio.to_thread import run_sync
 
+from fast_agent.cards.load_set import agents_below
 from fast_agent.errors import SessionError
 from fast_agent.messages.message import Message
 
@@ -99,6 +100,14 @@ class ServedConversation:
             if not begun:
                 self._undo_start()
             raise
+
+    def busy_agents(self, name: str) -> frozenset[str]:
+        """Name the agents with a turn under way that a call of one would use."""
+        conversation, cards = self._conversation, self.generation.app.load_set.cards
+        if conversation is None or name not in cards:
+            return frozenset()
+        used = {name, *agents_below(cards, name)}.intersection(conversation.live)
+        return frozenset([one for one in used if not conversation.agent(one).idle])
 
     @property
     def conversation(self) -> Conversation:

@@ -102,6 +102,8 @@ class HumanPermission:
             schema=_ANSWER,
         )
         answer = await human.ask(question)
+        if answer.action == "cancel":
+            return "it requires approval, and no user answered"
         agreed = answer.action == "accept" and (answer.content or {}).get("call") == "yes"
         return None if agreed else "the user did not allow it"
 

@@ -17,7 +17,7 @@ from fast_agent.agents.agent_skills import directories_of
 from fast_agent.agents.runtime_options import MAX_DEPTH
 from fast_agent.agents.turn_context import MAX_WITHOUT_TOOLS
 from fast_agent.cards.agent_config import NO_PARAMS, RequestParams
-from fast_agent.cards.set_check import referred_names
+from fast_agent.cards.load_set import agents_below
 from fast_agent.config.settings import MAX_ITERATIONS
 from fast_agent.text.frozen import frozen
 from fast_agent.workflows.maker.calibration import usual_samples
@@ -158,18 +158,10 @@ class CostPlan:
         plan = self._uncalled
         if plan is None or most_calls is None:
             return Bound(None)
-        below = [plan.of(one, depth + 1).requests for one in self._reached(name)]
+        below = [
+            plan.of(one, depth + 1).requests for one in sorted(agents_below(self._cards, name))
+        ]
         return plan.of(name, depth).requests + _max_bound(below) * Bound(most_calls)
-
-    def _reached(self, name: str) -> set[str]:
-        """Return the names of all agents below one."""
-        found: set[str] = set()
-        left = [name]
-        while left:
-            names = {*referred_names(self._cards[left.pop()].config)} & self._cards.keys()
-            left += names - found
-            found |= names
-        return found
 
     def _cost(self, config: AgentConfig, depth: int) -> Cost:
         match config.type:
