@@ -64,7 +64,7 @@ def test_what_a_loop_writes_in_one_round_is_one_transaction(store: RunStore, end
     async def write() -> RunRow:
         run = taken(store)
         store.write_step(run, KEY, "null", BEGUN)
-        store.keep_part("0" * 20, "a piece")
+        store.store_part("0" * 20, "a piece")
         store.write_step(run, KEY._replace(number=2), "null", DONE, '"answer"')
         commits: list[str] = []
         store._connection.set_trace_callback(

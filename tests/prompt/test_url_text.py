@@ -48,13 +48,13 @@ async def test_a_text_is_kept_for_its_time() -> None:
     clock = Clock()
     pages = Pages(clock)
     texts = UrlTexts(pages, clock, ttl=10)
-    assert texts.kept("u") is None
+    assert texts.cached("u") is None
     assert await texts.get("u") == "text 1"
     clock.now += 9.5
-    assert texts.kept("u") == "text 1"
+    assert texts.cached("u") == "text 1"
     assert await texts.get("u") == "text 1"
     clock.now += 1
-    assert texts.kept("u") is None
+    assert texts.cached("u") is None
     assert await texts.get("u") == "text 2"
     assert await texts.get("other") == "text 3"
 

@@ -19,7 +19,13 @@ from fast_agent.sessions.event import HistoryCleared, HistoryExtended
 from fast_agent.sessions.facts import SessionSets
 from fast_agent.sessions.integrity import FACTS_SUM, SEAL
 from fast_agent.sessions.sqlite.files import SessionFiles
-from fast_agent.sessions.sqlite.schema import APPLICATION_ID, STEPS, add_sums, bring_up, version_of
+from fast_agent.sessions.sqlite.schema import (
+    APPLICATION_ID,
+    STEPS,
+    add_sums,
+    upgrade_schema,
+    version_of,
+)
 from fast_agent.sessions.store import SessionStore
 from fast_agent.trust.effect import Effect, Holder
 from fast_agent.trust.found_set import FoundSet, Provenance
@@ -455,14 +461,14 @@ def test_a_file_of_another_version_or_program_is_reported(tmp_path: Path) -> Non
 @pytest.mark.spec("SESSION-16")
 def test_an_older_file_is_brought_up_whole_or_not_at_all(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x.sqlite", isolation_level=None)
-    bring_up(connection)
+    upgrade_schema(connection)
     assert version_of(connection) == len(STEPS)
     connection.execute("INSERT INTO events (at, kind, data) VALUES (1, 'titled', 'kept')")
     step = ("ALTER TABLE events ADD COLUMN colour TEXT", "UPDATE events SET colour = 'red'")
     with pytest.raises(sqlite3.Error):
-        bring_up(connection, (*STEPS, (*step, "UPDATE nothing SET x = 1")))
+        upgrade_schema(connection, (*STEPS, (*step, "UPDATE nothing SET x = 1")))
     assert version_of(connection) == len(STEPS)
-    bring_up(connection, (*STEPS, step))
+    upgrade_schema(connection, (*STEPS, step))
     assert version_of(connection) == len(STEPS) + 1
     assert connection.execute("SELECT data, colour FROM events").fetchall() == [("kept", "red")]
     assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)

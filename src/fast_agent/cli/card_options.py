@@ -67,7 +67,7 @@ class CardOptions:
         """
         program = FastAgent(config_path=self.config_path, trust=self.trust_options())
         hide_in_errors(program.redact)
-        with faults.kept():
+        with faults.collect():
             expect_cards(
                 program,
                 cards=self.cards,
@@ -79,14 +79,14 @@ class CardOptions:
                 reaching=self.reaching(),
                 shared=shared_options(shell=self.shell, files=self.files, fetch=self.fetch),
             )
-        with faults.kept():
+        with faults.collect():
             check_servers(program, self.servers)
-        with faults.kept():
+        with faults.collect():
             self.load(program)
             if not self.quiet:
                 cards = (*self.cards, *self.card_tools)
                 report_warnings(program, self.most_warnings(), cards)
-        with faults.kept():
+        with faults.collect():
             check_model(program, self.model)
         return program
 

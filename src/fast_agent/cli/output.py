@@ -394,7 +394,7 @@ def _printable(text: str) -> str:
 
 
 class ErrorCollector:
-    """Gathers errors: `with ErrorCollector() as errors:`, and each step in `with errors.kept():`.
+    """Gathers errors: `with ErrorCollector() as errors:`, each step in `with errors.collect():`.
 
     At the end of the block a single error is raised as it is, and so is the last one where all are
     refusals of a project; others are reported together, and the command ends with status 1.
@@ -422,7 +422,7 @@ class ErrorCollector:
         sys.exit(1)
 
     @contextmanager
-    def kept(self) -> Generator[None]:
+    def collect(self) -> Generator[None]:
         """Collect the error of a step, so that the next one is checked too."""
         try:
             yield

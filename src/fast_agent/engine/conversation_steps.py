@@ -172,7 +172,7 @@ class ConversationSteps(NullSteps):
     def write_parts(self) -> None:
         """Write the pieces that were named since they were written last."""
         for digest, value in self._parts.items():
-            self.store.keep_part(digest, value)
+            self.store.store_part(digest, value)
         self._parts.clear()
 
     @property
@@ -210,7 +210,7 @@ class _SharedStore(RunStore):
         self._count = 0
         for name, text in kept.items():
             if name.startswith(_PART):
-                super().keep_part(name.removeprefix(_PART), json.loads(text))
+                super().store_part(name.removeprefix(_PART), json.loads(text))
         runs = {name: text for name, text in kept.items() if name.startswith(_RUN)}
         for name, text in runs.items():
             row = RunRow(*json.loads(text))
@@ -242,11 +242,11 @@ class _SharedStore(RunStore):
         name = f"{_STEP}{run.id} {json.dumps(key)}"
         self._change(run.id, name, [self._count, key, asked, state, gave, used])
 
-    def keep_part(self, digest: str, value: JsonValue) -> None:
+    def store_part(self, digest: str, value: JsonValue) -> None:
         """Keep a piece, once; it stays until the session is deleted."""
         if digest not in self._known_parts:
             self._changed[f"{_PART}{digest}"] = json.dumps(value)
-        super().keep_part(digest, value)
+        super().store_part(digest, value)
 
     def delete_run(self, run_id: str) -> None:
         """Delete a run with its steps; the database follows with what is written next.
@@ -359,7 +359,7 @@ class _TurnStore:
         if self._is_there:
             await self._conversation.store.shared()
 
-    def keep_part(self, digest: str, value: JsonValue) -> None:
+    def store_part(self, digest: str, value: JsonValue) -> None:
         """Keep a piece: the conversation does."""
 
     def part(self, digest: str) -> JsonValue:

@@ -253,7 +253,7 @@ def load_edition(program: CardProgram, files: Path, manifest: Manifest) -> None:
     )
 
 
-def keep_edition(
+def store_edition(
     program: CardProgram,
     choices: EditionChoices,
     runtime: Runtime,

@@ -130,7 +130,7 @@ class PostgresParts:
 
     def get(self, digests: Iterable[str]) -> dict[str, bytes]:
         """Return values; see `PartStore.get`."""
-        self._bring_up()
+        self._upgrade_schema()
         rows = self._database.query(
             "SELECT digest, value FROM run_part WHERE digest = ANY(%s)", [list(digests)]
         )
@@ -138,14 +138,14 @@ class PostgresParts:
 
     def put(self, values: Mapping[str, bytes]) -> None:
         """Keep values; see `PartStore.put`."""
-        self._bring_up()
+        self._upgrade_schema()
         self._database.query(
             "INSERT INTO run_part SELECT * FROM unnest(%s::text[], %s::bytea[])"
             " ON CONFLICT DO NOTHING",
             [list(values), list(values.values())],
         )
 
-    def _bring_up(self) -> None:
+    def _upgrade_schema(self) -> None:
         if not self._is_ready:
             self._database.query(
                 "CREATE TABLE IF NOT EXISTS run_part"

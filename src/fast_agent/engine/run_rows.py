@@ -158,7 +158,7 @@ class StepStore(Protocol):
         """Wait until what was written is where other servers continue the run."""
         ...
 
-    def keep_part(self, digest: str, value: JsonValue) -> None:
+    def store_part(self, digest: str, value: JsonValue) -> None:
         """Keep a piece of questions and answers, once."""
         ...
 

@@ -130,7 +130,7 @@ class DurableSteps(PlacedSteps):
 
     def _keep(self, digest: str, value: JsonValue) -> None:
         self._seen[digest] = value
-        self._store.keep_part(digest, value)
+        self._store.store_part(digest, value)
 
     async def ask(self, step: Step, work: Work[T], codec: Codec[T]) -> T:
         """Return the kept answer, or ask for one and keep it; see `Steps.ask`.
@@ -146,7 +146,7 @@ class DurableSteps(PlacedSteps):
             except StoreError as error:
                 self._stop(error)
         # No agent may take the reason for an answer: the whole run ends here.
-        self._leave_open(self.places.here().path)
+        self._stop_when_answered(self.places.here().path)
         await self._closing.wait()
         await checkpoint()
         # What tidies up behind a shield gets here; in the run's next life it has another question.
@@ -168,17 +168,17 @@ class DurableSteps(PlacedSteps):
         if step.kind != "agent":  # its own questions are under way, each of them a step
             self._open.add(key.inside)
         try:
-            return await self._asked_and_kept(key, asked, step, work, codec)
+            return await self._ask_and_store(key, asked, step, work, codec)
         finally:
             self._open.discard(key.inside)
             if self.stopped is not None:
-                self._leave_open("")
+                self._stop_when_answered("")
 
     def _is_same(self, old: str, new: str) -> bool:
         pieces = self._store.parts
         return is_same_question(json.loads(old), pieces, json.loads(new), pieces)
 
-    async def _asked_and_kept(
+    async def _ask_and_store(
         self, key: Key, asked: str, step: Step, work: Work[T], codec: Codec[T]
     ) -> T:
         note_kept(is_kept=False)  # for what the work asks that is no step
@@ -214,7 +214,7 @@ class DurableSteps(PlacedSteps):
         self._closing.set()
         self.scope.cancel()
 
-    def _leave_open(self, place: str) -> None:
+    def _stop_when_answered(self, place: str) -> None:
         """Stop once no step is under way whose answer is still to come.
 
         Args:

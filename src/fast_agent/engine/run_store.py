@@ -511,7 +511,7 @@ class RunStore:
                 [(run_id, *key) for key in keys],
             )
 
-    def keep_part(self, digest: str, value: JsonValue) -> None:
+    def store_part(self, digest: str, value: JsonValue) -> None:
         """Keep a piece of questions and answers, once."""
         if digest in self._known_parts:
             return

@@ -398,11 +398,11 @@ class _UrlText:
 
     def is_fresh(self) -> bool:
         # A page another agent may fetch is not one that this one may read.
-        closed = self._urls is None or (self._grant is not None and self._text is None)
-        kept = None if closed or self._urls is None else self._urls.kept(self._placeholder.argument)
-        if kept is not None:
-            self._text = kept
-        return kept is not None
+        urls = None if self._grant is not None and self._text is None else self._urls
+        cached = None if urls is None else urls.cached(self._placeholder.argument)
+        if cached is not None:
+            self._text = cached
+        return cached is not None
 
     async def fetch(self) -> None:
         url = self._placeholder.argument
@@ -479,7 +479,7 @@ class UrlTexts:
         self._failed: dict[str, tuple[float, ResourceError]] = {}
         self._locks: dict[str, Lock] = {}
 
-    def kept(self, url: str) -> str | None:
+    def cached(self, url: str) -> str | None:
         """Return the text of a recently fetched URL; None when it must be fetched."""
         if not here().silent:
             return None  # every turn's reading is a step

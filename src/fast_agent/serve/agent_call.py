@@ -194,7 +194,7 @@ class ResumableCall:
         self._scope = anyio.CancelScope()
         self._questions: dict[str, _Question] = {}
         self._asked = 0
-        self._moved = anyio.Event()
+        self._updated = anyio.Event()
 
     @property
     def ended(self) -> bool:
@@ -212,7 +212,7 @@ class ResumableCall:
         self._scope.cancel()
 
     async def run(self, human: Human) -> None:
-        """Run the agent; its questions go to the request that waits in `moved`."""
+        """Run the agent; its questions go to the request that waits in `wait_for_update`."""
         with self._scope:
             try:
                 self.answer = await self.call.run(
@@ -220,7 +220,7 @@ class ResumableCall:
                 )
             except SessionInUseError as error:  # for its client, not for the tasks of the server
                 self.refusal = error
-        self._moved.set()
+        self._updated.set()
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
         """Ask the client at its next request; see `agent_client.Ask`.
@@ -231,7 +231,7 @@ class ResumableCall:
         self._asked += 1
         name, question = f"q{self._asked}", _Question(method, params)
         self._questions[name] = question
-        self._moved.set()
+        self._updated.set()
         with anyio.move_on_after(self._seconds):
             await question.answered.wait()
             return question.answer if isinstance(question.answer, Mapping) else NOTHING
@@ -239,7 +239,7 @@ class ResumableCall:
         self.cancel()
         raise RemoteError("the client gave no answer in time")
 
-    def take(self, answers: JsonObject) -> None:
+    def submit_answers(self, answers: JsonObject) -> None:
         """Take the client's answers; a question without one is asked again."""
         for name, answer in answers.items():
             question = self._questions.pop(name, None)
@@ -247,15 +247,15 @@ class ResumableCall:
                 question.answer = answer
                 question.answered.set()
 
-    async def moved(self) -> JsonObject | None:
+    async def wait_for_update(self) -> JsonObject | None:
         """Wait for the answer, or for questions.
 
         Returns:
             The questions as the protocol has them; None where there is the answer, or none will be.
         """
         while not self.ended and not self._questions:
-            self._moved = anyio.Event()
-            await self._moved.wait()
+            self._updated = anyio.Event()
+            await self._updated.wait()
         if self.ended:
             return None
         return {name: one.wire for name, one in self._questions.items()}
@@ -295,7 +295,7 @@ class ResumableCalls:
             What the client is to be given instead of an answer; None if there is the answer.
         """
         try:
-            questions = await exchange.moved()
+            questions = await exchange.wait_for_update()
         except BaseException:
             exchange.cancel()  # the client has gone, or cancelled the call
             raise
@@ -357,7 +357,7 @@ class Progress:
         self._steps = 0
         self._message = ""
         self._reported = 0
-        self._moved = anyio.Event()
+        self._updated = anyio.Event()
         self._ended = False
 
     def on_event(self, event: Event) -> None:
@@ -366,12 +366,12 @@ class Progress:
         if message is not None:
             self._steps += 1
             self._message = message[:LONGEST]
-            self._moved.set()
+            self._updated.set()
 
     def end(self) -> None:
         """End `notify` when the newest step was sent."""
         self._ended = True
-        self._moved.set()
+        self._updated.set()
 
     async def notify(self, report: Report) -> None:
         """Report every step that was not overtaken by another, until `end`."""
@@ -382,8 +382,8 @@ class Progress:
             elif self._ended:
                 return
             else:
-                self._moved = anyio.Event()
-                await self._moved.wait()
+                self._updated = anyio.Event()
+                await self._updated.wait()
 
 
 @asynccontextmanager

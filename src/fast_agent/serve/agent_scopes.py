@@ -220,7 +220,7 @@ class ConversationPool:
         self._by_id.move_to_end(str(session_id))
         self._shares.use(str(session_id))
         if not found.using:
-            await _go_over(found, await self._generations.newest())
+            await _upgrade(found, await self._generations.newest())
         return str(session_id), found
 
     async def renew(self, own: ServedConversation | None) -> None:
@@ -240,7 +240,7 @@ class ConversationPool:
         unasked = [one for one in self._connected if not one.begun]
         for conversation in (*self._by_id.values(), *unasked):
             if not conversation.using:
-                await _go_over(conversation, newest)
+                await _upgrade(conversation, newest)
 
     async def aclose(self) -> None:
         """End every conversation that is held here."""
@@ -352,7 +352,7 @@ class ConversationPool:
         await self.disconnect(self._by_id.pop(name))
 
 
-async def _go_over(conversation: ServedConversation, generation: Generation) -> None:
+async def _upgrade(conversation: ServedConversation, generation: Generation) -> None:
     try:
         await conversation.change_to(generation)
     except FastAgentError as error:

@@ -367,7 +367,7 @@ class AgentServer(ResourceServer):
             exchange = self._exchanges.find(token, call.name)
             exchange.report = report
             answers = params.get("inputResponses")
-            exchange.take(answers if isinstance(answers, Mapping) else NOTHING)
+            exchange.submit_answers(answers if isinstance(answers, Mapping) else NOTHING)
             questions = await self._exchanges.go_on(exchange, channel.owner)
         else:
             self._exchanges.end_for(call)

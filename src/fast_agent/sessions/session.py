@@ -21,7 +21,7 @@ from fast_agent.sessions.event import (
 )
 from fast_agent.sessions.facts import SessionFacts, SessionSets
 from fast_agent.sessions.journal import SessionJournal
-from fast_agent.sessions.state import living, state_of
+from fast_agent.sessions.state import state_of, without_rewound
 from fast_agent.steps.steps import Steps
 from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
@@ -254,7 +254,7 @@ class Session:
         """
         last = end_of(self.state, turn)
         times = self._log.times()
-        rows = living(self._log.rows(), self._log.rewinds())
+        rows = without_rewound(self._log.rows(), self._log.rewinds())
         return [
             (times[row[0]], Row._make(row[1:]))
             for row in rows

@@ -403,7 +403,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split()))
 
 
-def living(rows: Iterable[Logged], rewinds: Iterable[tuple[int, int]]) -> Iterable[Logged]:
+def without_rewound(rows: Iterable[Logged], rewinds: Iterable[tuple[int, int]]) -> Iterable[Logged]:
     """Leave out the events that were rewound; titles and the queue stay.
 
     Args:
@@ -449,7 +449,7 @@ def state_of(log: EventLog, last: int | None = None, *, running: bool = True) ->
     rewinds = log.rewinds(last)
     try:
         with collection_paused():
-            state = SessionState(living(log.rows(last), rewinds), running=running)
+            state = SessionState(without_rewound(log.rows(last), rewinds), running=running)
     except (SessionError, TypeError, ValueError, AttributeError, LookupError) as error:
         known = isinstance(error, SessionError)
         if known and log.place in error.message:

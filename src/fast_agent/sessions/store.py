@@ -20,7 +20,7 @@ from fast_agent.sessions.integrity import whole_turns
 from fast_agent.sessions.log import SESSION_ID, summary_of
 from fast_agent.sessions.session import Session, end_of
 from fast_agent.sessions.sqlite.files import SessionFiles
-from fast_agent.sessions.state import living, state_of
+from fast_agent.sessions.state import state_of, without_rewound
 from fast_agent.text.frozen import frozen
 from fast_agent.text.wording import closest, did_you_mean
 
@@ -253,7 +253,7 @@ class SessionStore:
             state = state_of(log)
             last = None if at is None else end_of(state, at)
             times = log.times(last)
-            living_rows = living(log.rows(last), log.rewinds())
+            living_rows = without_rewound(log.rows(last), log.rewinds())
             rows = [(times[row[0]], Row._make(row[1:])) for row in living_rows]
             title = log.title() if title is None else title
         finally:

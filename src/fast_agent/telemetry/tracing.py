@@ -124,12 +124,12 @@ class Tracing:
         """
         conversation = session_id or uuid4().hex
 
-        def hear(event: Event) -> None:
+        def on_event(event: Event) -> None:
             self._conversation = conversation
             self(event)
             self._conversation = None
 
-        return hear
+        return on_event
 
     def __call__(self, event: Event) -> None:
         """Start or end a span."""

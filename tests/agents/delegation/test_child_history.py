@@ -13,7 +13,7 @@ from anyio.lowlevel import checkpoint
 from tests.patience import pass_seconds
 from tests.workflows.scripted_world import World, agent, card
 
-from fast_agent.agents.delegation.child_history import history_files, wanted_history
+from fast_agent.agents.delegation.child_history import history_files, resolve_history
 from fast_agent.cards.agent_config import HISTORIES, AgentConfig, ChildHistory
 from fast_agent.errors import RunError
 from fast_agent.messages.file import HistoryDocument, read_history, write_history
@@ -281,14 +281,14 @@ async def test_agents_that_call_and_merge_into_each_other_do_not_wait_for_each_o
 async def test_the_strongest_word_holds() -> None:
     own = {"kid": ChildHistory(source="none", merge_target="child")}
     parent = replace(boss("messages", "messages"), child_history=own)
-    assert wanted_history(parent, "other") == ("messages", "messages")
-    assert wanted_history(parent, "kid") == ("none", "child")
+    assert resolve_history(parent, "other") == ("messages", "messages")
+    assert resolve_history(parent, "kid") == ("none", "child")
     run, one = ChildHistory(source="cumulative"), ChildHistory(merge_target="none")
-    assert wanted_history(parent, "kid", run) == ("cumulative", "child")
-    assert wanted_history(parent, "kid", one, run) == ("cumulative", "none")
-    assert wanted_history(parent, "kid", ChildHistory(source="child"), run) == ("child", "child")
+    assert resolve_history(parent, "kid", run) == ("cumulative", "child")
+    assert resolve_history(parent, "kid", one, run) == ("cumulative", "none")
+    assert resolve_history(parent, "kid", ChildHistory(source="child"), run) == ("child", "child")
     half = replace(boss("child", "child"), child_history={"kid": ChildHistory(source="none")})
-    assert wanted_history(half, "kid") == ("none", "child")
+    assert resolve_history(half, "kid") == ("none", "child")
 
 
 async def test_a_file_is_read_again_when_it_changed(tmp_path: Path) -> None:

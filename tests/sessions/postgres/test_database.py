@@ -30,7 +30,7 @@ def test_connections_that_are_not_needed_are_closed() -> None:
     idle: list[Any] = [SimpleNamespace(close=partial(closed.append, one)) for one in range(6)]
     kept = Database("postgres:///x")
     for one in idle:
-        kept.give_back(one)
+        kept.release_connection(one)
     assert closed == [4, 5]
     assert [kept.take() for _ in range(4)] == idle[3::-1]
 

@@ -104,7 +104,7 @@ class ChildHistories:
         Raises:
             RunError: The child has no history file to merge into.
         """
-        source, target = wanted_history(parent, child, wanted or NO_OVERRIDES, self.wanted)
+        source, target = resolve_history(parent, child, wanted or NO_OVERRIDES, self.wanted)
         return HistoryRoute(child, self._source(child, source), self._target(parent, child, target))
 
     def _source(self, child: str, word: HistorySource) -> Source | None:
@@ -155,7 +155,7 @@ class ChildHistories:
         return history_files(config, self.workspace)
 
 
-def wanted_history(
+def resolve_history(
     parent: AgentConfig, child: str, *over: ChildHistory
 ) -> tuple[HistorySource, HistoryTarget]:
     """Resolve the history fields of a parent's child by precedence.

@@ -68,11 +68,11 @@ class ServeCommand(DumpOptions):
         http = resources = None
         with ErrorCollector() as faults:
             program = self.program(faults)
-            with faults.kept():
+            with faults.collect():
                 _check_directories("--allow-load", self.allow_load)
-            with faults.kept():
+            with faults.collect():
                 http = self._http()
-            with faults.kept():
+            with faults.collect():
                 resources = self._resources()
         if wants_dump(self):
             dump_agents(program, self)

@@ -122,16 +122,16 @@ class BatchCommand(CardOptions):
         items: list[Item] = []
         with ErrorCollector() as faults:
             program = self.program(faults)
-            with faults.kept():
+            with faults.collect():
                 self._check_allowed()
-            with faults.kept():
+            with faults.collect():
                 self._check_target()
-            with faults.kept():
+            with faults.collect():
                 if self.json_schema is not None:
                     from fast_agent.cli.running.structured import read_schema
 
                     shape = read_schema(self.json_schema)
-            with faults.kept():
+            with faults.collect():
                 items = self._items(program)
         if self.dry_run:
             self._estimate(program, items)
@@ -375,7 +375,7 @@ class BatchCommand(CardOptions):
     ) -> AsyncGenerator[tuple[Ask, str]]:
         """Answer runs in this process; yields what answers one, and the edition of new ones."""
         from fast_agent.cli.running.temporal import choices_of, tool_paths
-        from fast_agent.engine.edition import keep_edition
+        from fast_agent.engine.edition import store_edition
 
         del requests
         editions: dict[str, AgentApp] = {}
@@ -388,7 +388,7 @@ class BatchCommand(CardOptions):
             app.agent(self._answering(program))
             choices = choices_of(self, program, self.agent)
             tools = tool_paths(self, program)
-            edition = keep_edition(program, choices, app.runtime, store.keep_part, tools=tools)
+            edition = store_edition(program, choices, app.runtime, store.store_part, tools=tools)
             for digest, count in store.open_editions().items():
                 former = None if digest == edition else self._former(store, digest)
                 if former is not None:

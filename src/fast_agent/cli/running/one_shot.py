@@ -103,16 +103,16 @@ class GoCommand(DumpOptions):
                 report_note("without the agents of this project; the plain assistant answers")
                 program = replace(self, no_found=True).program(faults)
             for model in self._compared[1:]:
-                with faults.kept():
+                with faults.collect():
                     card_options.check_model(program, model)
-            with faults.kept():
+            with faults.collect():
                 card_options.allowing(self.allow)
-            with faults.kept():
+            with faults.collect():
                 self._check_results()
             shape = messages = None
-            with faults.kept():
+            with faults.collect():
                 shape = self._shape()
-            with faults.kept():
+            with faults.collect():
                 messages = self._messages()
         if self.engine == "temporal" and not self._dumps:
             from fast_agent.cli.running.temporal import carry_turns
@@ -369,7 +369,7 @@ class GoCommand(DumpOptions):
         earlier, message = messages
         with (
             recorded_run(program, self.record, self.replay) as steps,
-            kept(program, new=self.session, resume=self.resume) as session,
+            open_session(program, new=self.session, resume=self.resume) as session,
             nullcontext() if lines is None else lines.until_closed(),
         ):
             if lines is not None and session is not None:
@@ -486,7 +486,7 @@ NEWEST = ""
 
 
 @contextmanager
-def kept(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Session | None]:
+def open_session(program: FastAgent, *, new: bool, resume: str | None) -> Generator[Session | None]:
     """Open the session a run is kept in; None where it is kept in none.
 
     Args:

@@ -70,7 +70,7 @@ STEPS: tuple[Step, ...] = (
 _VERSION = "SELECT version FROM fast_agent_meta"
 
 
-def bring_up(connection: Line, steps: Sequence[Step] = STEPS) -> None:
+def upgrade_schema(connection: Line, steps: Sequence[Step] = STEPS) -> None:
     """Create the tables, or upgrade those of an older version; all or nothing.
 
     Args:
@@ -197,7 +197,7 @@ class Database:
         )
         try:
             if not self._is_ready:
-                bring_up(connection)
+                upgrade_schema(connection)
                 self._is_pooled = _is_pooled(connection)
                 self._is_ready = True
         except BaseException:
@@ -239,14 +239,14 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        self.give_back(connection)
+        self.release_connection(connection)
         return rows
 
     def take(self) -> Line:
         """Return a connection that is not in use; see `connect`. It may have been lost since."""
         return self._idle_one() or self.connect()
 
-    def give_back(self, connection: Line) -> None:
+    def release_connection(self, connection: Line) -> None:
         """Keep a connection for the next who needs one."""
         with self._lock:
             if len(self._idle) < _MAX_IDLE:

@@ -228,7 +228,7 @@ class PostgresLog:
             begins = first is not None and (
                 first.kind == REPLACED or (first.kind == TURN and first.parent is None)
             )
-            columns = self._lease.writer.begin_anew(hold) if begins else None
+            columns = self._lease.writer.restart_after_loss(hold) if begins else None
             if columns is None:
                 raise hold.problem
             self._columns = Columns(*columns)

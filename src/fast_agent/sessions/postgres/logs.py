@@ -227,7 +227,7 @@ class PostgresLogs:
                 pause = min(2 * pause, _MAX_PAUSE)
 
     def _released(self, hold: Hold) -> None:
-        self._lease.writer.let_go(hold)
+        self._lease.writer.stop_renewing(hold)
         self._database.query(_RELEASE, (hold.session_id, hold.owner))
 
     def _in_use(self, session_id: str, owner: str, left: float) -> SessionInUseError:

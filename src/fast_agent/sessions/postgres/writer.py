@@ -175,7 +175,7 @@ class Writer:
                 )
                 self._thread.start()
 
-    def let_go(self, hold: Hold) -> None:
+    def stop_renewing(self, hold: Hold) -> None:
         """Renew the lease of a session no more."""
         with self._changed:
             self._held.pop(hold.owner, None)
@@ -194,7 +194,7 @@ class Writer:
             self._queue.append(write)
             self._changed.notify()
 
-    def begin_anew(self, hold: Hold) -> RowColumns | None:
+    def restart_after_loss(self, hold: Hold) -> RowColumns | None:
         """Write a session again after a problem, from what the database has of it.
 
         Returns:
@@ -254,7 +254,7 @@ class Writer:
             if self._until_renewal() <= 0:
                 self._renew()
         if connection is not None:
-            self._database.give_back(connection)
+            self._database.release_connection(connection)
 
     def _until_renewal(self) -> float:
         return self._renewed_at + self.lease_seconds / 3 - monotonic()

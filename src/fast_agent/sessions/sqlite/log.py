@@ -34,7 +34,12 @@ from fast_agent.sessions.integrity import (
     summed,
 )
 from fast_agent.sessions.message_text import read
-from fast_agent.sessions.sqlite.schema import FIRST_WITH_SUMS, bring_up, check_schema, version_of
+from fast_agent.sessions.sqlite.schema import (
+    FIRST_WITH_SUMS,
+    check_schema,
+    upgrade_schema,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -152,7 +157,7 @@ class SqliteLog:
             connection = _connect(path, "rw")
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
-                bring_up(connection)
+                upgrade_schema(connection)
                 connection.execute("BEGIN")
                 summed = {**facts, FACTS_SUM: facts_sum(facts)}
                 connection.executemany("INSERT INTO session VALUES (?, ?)", list(summed.items()))
@@ -189,7 +194,7 @@ class SqliteLog:
             try:
                 # What only reads takes an older file as it is.
                 if not check_schema(connection) and not read_only:
-                    bring_up(connection)
+                    upgrade_schema(connection)
                 has_sums = version_of(connection) >= FIRST_WITH_SUMS
                 log = cls(connection, path, now, disk_seconds, has_sums=has_sums)
                 if not read_only:

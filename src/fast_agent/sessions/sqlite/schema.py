@@ -84,7 +84,7 @@ def check_schema(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) 
     return version == len(steps)
 
 
-def bring_up(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> None:
+def upgrade_schema(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> None:
     """Make the tables of a new file, or bring an older one to this version; all or nothing.
 
     Args:
