@@ -10,7 +10,7 @@ from fast_agent.agents.budget import Meter
 from fast_agent.agents.delegation.child_history import StepSource
 from fast_agent.agents.events import Origin
 from fast_agent.agents.history.transcript import Transcript
-from fast_agent.agents.step_tools import call_agent_in_step, call_in_step
+from fast_agent.agents.step_tools import StepToolset, call_agent_in_step, call_in_step
 from fast_agent.agents.tool_calls import ChildCallBatch, TurnCallContext
 from fast_agent.agents.turn_context import TOP
 from fast_agent.errors import ToolError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fast_agent.steps.steps import Codec, Step, Work
     from fast_agent.text.json_value import JsonValue
-    from fast_agent.tools.tool import ToolSource
+    from fast_agent.tools.tool import Tool, ToolSource
 
 T = TypeVar("T")
 
@@ -94,6 +94,24 @@ async def test_a_tool_that_answered_is_not_called_again() -> None:
     assert (step.kind, step.name, step.agent) == ("tool", "call-1", "ann")
     assert step.asked == {"tool": "look", "arguments": {"at": "this"}}
     assert (step.repeatable, step.is_local, step.asks_in_steps) == (False, True, False)
+
+
+@pytest.mark.parametrize("server", [None, "box"])
+async def test_tools_are_listed_once_in_all_lives_of_a_run(server: str | None) -> None:
+    steps, lists = KeptSteps(), list[str]()
+    tool = Looking(lambda call, _: found(call), "mcp", server, repeatable=True)
+
+    class Listing:
+        async def tools(self) -> list[Tool]:
+            lists.append("listed")
+            return [tool]
+
+    for _ in range(2):
+        with entered(Place(steps, "")):
+            (listed,) = await StepToolset("tools of `ann`", Listing()).tools()
+        assert listed.spec == tool.spec
+        assert (listed.source, listed.server_name, listed.repeatable) == ("mcp", server, True)
+    assert lists == ["listed"]
 
 
 async def test_history_files_are_read_once_in_all_lives_of_a_run() -> None:

@@ -2,7 +2,8 @@
 
 A sample is drawn from all changes of the rooms' files, the same for the same seed and source. Each
 is made in a copy of the tree, where the room's own tests are run until one fails or they take too
-long. Results are kept in `.mutants/`, so that a run that was stopped goes on where it was.
+long: first the tests that enter the changed function, the quickest first, and then all of them.
+Results are kept in `.mutants/`, so that a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from tests.mutants.mutation import sites
+from tests.mutants.mutation import function_line, sites
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
+    from tests.mutants.entered import Entered
     from tests.mutants.mutation import Mutation
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +39,7 @@ ROOMS = ("agents", "cards", "prompt", "rpc", "runtime", "serve", "sessions", "st
 
 SEED = 20_261_122
 MIN_SECONDS = 60.0
+_MAX_NEAREST = 300
 _COPIED = ("src", "tests", "bench", "docs", "examples", "pyproject.toml", "README.md", "Makefile")
 
 
@@ -94,7 +97,9 @@ class Runner:
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree
+        self._source = tree / "src/fast_agent"
         self._limits: dict[str, float] = {}
+        self._entered: dict[str, dict[str, Entered]] = {}
         for name in _COPIED:
             path = ROOT / name
             if path.is_dir():
@@ -109,41 +114,45 @@ class Runner:
 
     def outcome(self, mutant: Mutant) -> str:
         """Return what becomes of a mutant: `killed`, `timeout`, `survived`."""
-        path = self._tree / "src/fast_agent" / mutant.file
+        path = self._source / mutant.file
         limit = self._limit(mutant.room)
+        text = path.read_text("utf-8")
+        nearest = self._nearest(mutant, text)
         original = path.with_suffix(".original")
         path.rename(original)
-        path.write_text(mutant.mutation.applied(original.read_text("utf-8")), "utf-8")
+        path.write_text(mutant.mutation.applied(text), "utf-8")
         try:
-            return self._run(self._ordered(mutant), limit)
+            outcome = self._run(nearest, limit) if nearest else "survived"
+            # A test may also reach the function in another process.
+            return self._run([f"tests/{mutant.room}"], limit) if outcome == "survived" else outcome
         finally:
             original.replace(path)  # as old as its bytecode says
 
     def _limit(self, room: str) -> float:
         """Return how long the tests of a room may take; they must pass without a mutant."""
         if room not in self._limits:
+            file = self._tree / f"{room}.json"
             start = time.monotonic()
-            outcome = self._run([f"tests/{room}"], None)
+            noting = {"ENTERED_SOURCE": str(self._source), "ENTERED_FILE": str(file)}
+            outcome = self._run(["-p", "tests.mutants.entered", f"tests/{room}"], None, noting)
             if outcome != "survived":
                 sys.exit(f"the tests of `{room}` fail without a mutant")
             taken = time.monotonic() - start
-            self._limits[room] = max(MIN_SECONDS, 3 * taken)
+            self._entered[room] = json.loads(file.read_text("utf-8"))
+            self._limits[room] = max(MIN_SECONDS, 2 * taken)  # noting what they enter takes time
             print(f"# tests/{room}: {taken:.0f} s without a mutant", flush=True)
         return self._limits[room]
 
-    def _ordered(self, mutant: Mutant) -> list[str]:
-        """Order the room's test files: those that name the module come first."""
-        folder = self._tree / "tests" / mutant.room
-        words = Path(mutant.file).with_suffix("").parts
-        dotted, last = ".".join(("fast_agent", *words)), words[-1]
+    def _nearest(self, mutant: Mutant, text: str) -> list[str]:
+        """Return the tests that enter the changed function, the quickest first."""
+        line = function_line(text, mutant.mutation.line)
+        place, tests = f"{mutant.file}:{line}", self._entered[mutant.room]
+        found = [name for name, one in tests.items() if place in one["places"]]
+        return sorted(found, key=lambda name: tests[name]["seconds"])[:_MAX_NEAREST]
 
-        def distance(path: Path) -> tuple[bool, bool, str]:
-            return dotted not in path.read_text("utf-8"), last not in path.name, path.name
-
-        files = sorted(folder.rglob("test_*.py"), key=distance)
-        return [str(path.relative_to(self._tree)) for path in files]
-
-    def _run(self, tests: list[str], limit: float | None) -> str:
+    def _run(
+        self, tests: list[str], limit: float | None, more: Mapping[str, str] | None = None
+    ) -> str:
         options = ["-n0", "-x", "-q", "-p", "no:cacheprovider", "--assert=plain"]
         command = [sys.executable, "-m", "pytest", *options]
         environ = {
@@ -151,6 +160,7 @@ class Runner:
             "PYTHONPATH": str(self._tree / "src"),
             "PYTHONDONTWRITEBYTECODE": "1",
             "FAST_AGENT_HOME": str(ROOT / ".demo/home"),
+            **(more or {}),
         }
         process = subprocess.Popen(
             [*command, *tests],

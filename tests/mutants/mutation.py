@@ -54,6 +54,17 @@ class Mutation:
         return (data[: self.start] + self.after.encode() + data[self.end :]).decode()
 
 
+def function_line(text: str, line: int) -> int | None:
+    """Return the first line of the innermost function around a line; None outside of functions."""
+    found: int | None = None
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            if first <= line <= (node.end_lineno or first) and (found is None or first > found):
+                found = first
+    return found
+
+
 def mutations_of(text: str) -> list[Mutation]:
     """List every change of a text, in order; none is in annotations or what is there for types."""
     finder = _Finder(text)

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
-from tests.mutants.mutation import mutations_of
+from tests.mutants.mutation import function_line, mutations_of
 
 SOURCE = Path(__file__).parents[2] / "src/fast_agent"
 
@@ -39,6 +39,20 @@ SOURCE = Path(__file__).parents[2] / "src/fast_agent"
 )  # fmt: skip
 def test_every_change_is_found(text: str, mutants: list[str]) -> None:
     assert [one.applied(text) for one in mutations_of(text)] == mutants
+
+
+@pytest.mark.parametrize(("line", "first"), [(1, None), (2, 2), (4, 2), (5, 5), (6, 5), (8, 8)])
+def test_the_innermost_function_around_a_line(line: int, first: int | None) -> None:
+    text = """x = 1
+@decorated
+def f():
+    y = 2
+    async def g():
+        return y
+class A:
+    def h(self): ...
+"""
+    assert function_line(text, line) == first
 
 
 def test_every_mutant_of_one_of_our_files_is_another_program() -> None:

@@ -4,7 +4,9 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
+import anyio
 import pytest
+from tests.processes import ended
 from tests.sessions.session_world import store_in
 
 from fast_agent.agents.events import Event, ToolStarted
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 ECHO_SERVER = """
+import os
 from typing import Annotated
 
 from mcp.server.mcpserver import MCPServer, Resolve, Sample
@@ -58,6 +61,12 @@ server = MCPServer("echo", instructions="Say it twice.")
 def shout(text: str) -> str:
     "Say it loudly."
     return text.upper()
+
+
+@server.tool()
+def process() -> int:
+    "Name the process."
+    return os.getpid()
 
 
 @server.tool()
@@ -391,6 +400,46 @@ async def test_a_changed_card_that_cannot_run_is_refused_as_a_whole(
         with pytest.raises(CardError, match=r"none\.py"):
             await runtime.refresh(broken, ["ann"])
         assert await runtime.agent("ann").send("again") == "again"
+
+
+THREE_CALLS = """
+steps:
+  - call: {name: echo__process}
+  - call: {name: request_human_input, arguments: {message: "Which?"}}
+  - call: {name: echo__process}
+  - text: done
+"""
+
+
+@pytest.mark.spec("LIVE-8")
+async def test_a_turn_uses_the_servers_that_it_began_with_until_it_ends(
+    new_runtime: NewRuntime, tmp_path: Path
+) -> None:
+    asked, may_answer = anyio.Event(), anyio.Event()
+
+    class SlowUser:
+        async def ask(self, request: HumanRequest) -> HumanAnswer:
+            del request
+            asked.set()
+            await may_answer.wait()
+            return HumanAnswer(action="cancel")
+
+    (tmp_path / "steps.yaml").write_text(THREE_CALLS)
+    settings = echo_settings(tmp_path)
+    other = replace(settings.mcp.servers["echo"], env={"OTHER": "1"})
+    changed = replace(settings, mcp=McpSettings(servers={"echo": other}))
+    config = agent(servers=("echo",), human_input=True, model="scripted?file=steps.yaml")
+    async with new_runtime(config, settings=settings, human=SlowUser()) as runtime:
+        one = runtime.default
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.send, "hi")
+            await asked.wait()
+            await runtime.refresh(LoadSet.of([Card(agent(), "alice.md")]), ["alice"], changed)
+            may_answer.set()
+        first, last = one.history[2].tool_results[0].text, one.history[6].tool_results[0].text
+        assert first == last
+        await ended(int(first))
+        assert await runtime.default.send("hi") == "hi"
 
 
 async def test_a_skill_that_a_user_calls_is_the_message(

@@ -12,6 +12,7 @@ from tests.serve.agent_world import AgentWorld
 from tests.serve.asgi_world import HELLO, META, MODERN, PROGRESS, open_app
 
 from fast_agent.serve import http_app
+from fast_agent.serve.http_app import HttpAnswer, Silences
 from fast_agent.serve.resource_server import ResourceServer
 
 if TYPE_CHECKING:
@@ -214,6 +215,16 @@ async def test_a_long_silence_is_filled_with_comments(
             await call.ended.wait()
             assert call.reply.json["error"]["code"] == -32800
         assert not server.scopes.in_use
+
+
+async def test_an_answer_that_was_sent_is_forgotten() -> None:
+    async def send(message: object) -> None:
+        raise AssertionError(message)
+
+    silences, answer = Silences(), HttpAnswer(send, "ann", None, streams=True)
+    with silences.broken(answer):
+        assert silences.waiting == {answer}
+    assert not silences.waiting
 
 
 async def test_an_id_in_use_is_refused(world: AgentWorld) -> None:

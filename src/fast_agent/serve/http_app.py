@@ -200,20 +200,24 @@ class HttpAnswer:
 
 
 class Silences:
-    """The answers that are under way, where a comment breaks each long silence."""
+    """Breaks each long silence of the answers that are under way by a comment.
+
+    Attributes:
+        waiting: These answers.
+    """
 
     def __init__(self) -> None:
-        self._waiting: set[HttpAnswer] = set()
+        self.waiting: set[HttpAnswer] = set()
 
     @contextmanager
     def broken(self, to: HttpAnswer) -> Generator[None]:
         """Break the silences of an answer as long as the block lasts."""
         to.silence = 0
-        self._waiting.add(to)
+        self.waiting.add(to)
         try:
             yield
         finally:
-            self._waiting.discard(to)
+            self.waiting.discard(to)
             to.silence = None
 
     async def run(self) -> None:
@@ -221,7 +225,7 @@ class Silences:
         async with anyio.create_task_group() as tasks:
             while True:
                 await anyio.sleep(PING_SECONDS / 2)
-                for to in tuple(self._waiting):
+                for to in tuple(self.waiting):
                     if to.silence:
                         tasks.start_soon(to.comment)
                     elif to.silence is not None:
