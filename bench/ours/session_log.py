@@ -145,7 +145,9 @@ def append(home: Path) -> dict[str, object]:
         events = (event for number in range(APPENDS) for event in turn(number))
         kept = p99([timed(lambda: session.journal.record(next(events))) for _ in range(APPENDS)])
         ended = (TurnEnded(f"turn-4f2a9c07d1b2-{number}", "x", False) for number in range(SYNCS))
-        surely = p99([timed(lambda: session.journal.settle(next(ended))) for _ in range(SYNCS)])
+        surely = p99(
+            [timed(lambda: session.journal.record_durably(next(ended))) for _ in range(SYNCS)]
+        )
     times = bare(home)
     return {"append": kept, "sync": surely, "bare": p99(times), "writes": SYNCS / sum(times)}
 

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
 def session(tmp_path: Path) -> Iterator[Session]:
     """A session that is brought to the disk no more."""
     with SessionStore(tmp_path, disk_seconds=inf).create() as session:
-        session.journal.settle(*plain_turn("t0", "who", "me", agent="other"))
+        session.journal.record_durably(*plain_turn("t0", "who", "me", agent="other"))
         yield session
 
 
@@ -92,16 +92,16 @@ async def test_nobody_waits_for_a_thread_that_waits_for_the_disk(session: Sessio
     waits, go_on = Event(), Event()
 
     class Slow(Refusing):
-        def settle(self, *events: SessionEvent) -> None:
+        def record_durably(self, *events: SessionEvent) -> None:
             waits.set()
             assert go_on.wait(PATIENCE)
-            super().settle(*events)
+            super().record_durably(*events)
 
     inner = Slow(session.journal, None)
     journal = PromptJournal(inner)
 
     async def settle() -> None:
-        await run_sync(journal.settle, *plain_turn("t1", "one", "two"))
+        await run_sync(journal.record_durably, *plain_turn("t1", "one", "two"))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(settle)

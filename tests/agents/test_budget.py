@@ -48,7 +48,7 @@ def test_an_answer_charges_tokens_and_the_requests_it_took_besides(cache: tuple[
     meter = Meter("a")
     budget = Budget((meter,))
     budget.take_request()
-    budget.settle(Usage(10, 5, *cache, requests=3))
+    budget.record_usage(Usage(10, 5, *cache, requests=3))
     assert meter.usage == Usage(10, 5, *cache, requests=3)
 
 
@@ -129,7 +129,7 @@ async def test_requests_made_at_once_pass_a_limit_of_tokens_by_the_last_one_only
         most = max(most, at_work)
         await checkpoint()
         at_work -= 1
-        budget.settle(Usage(6, 4, requests=1))
+        budget.record_usage(Usage(6, 4, requests=1))
 
     async with create_task_group() as group:
         for _ in range(9):
@@ -156,7 +156,7 @@ async def test_what_is_set_aside_grows_with_the_dearest_request() -> None:
     budget = Budget((meter,))
     budget.take_request()
     assert meter.has_room()
-    budget.settle(Usage(3 * SET_ASIDE, 0, requests=1))
+    budget.record_usage(Usage(3 * SET_ASIDE, 0, requests=1))
     budget.take_request()
     assert meter.has_room()
     budget.take_request()

@@ -141,7 +141,7 @@ def test_a_store_that_lost_a_round_writes_nothing_more(store: RunStore) -> None:
         with pytest.raises(FullDiskError, match="is full"):
             store.flush()
         with pytest.raises(FullDiskError, match="is full"):
-            store.settle()
+            store.sync()
         with pytest.raises(FullDiskError, match="is full"):
             store.take("me")
         return run

@@ -320,9 +320,9 @@ async def test_a_server_is_notified_that_its_roots_changed(
     for roots, expected in (((Root(uri="file:///a"),), True), ((), False)):
         spec = make_stdio("tiny", "tiny.py", "once", roots=roots)
         async with ServerPool([spec]) as pool:
-            await pool.tell_roots_changed()  # nobody to tell yet
+            await pool.notify_roots_changed()  # nobody to tell yet
             await need(pool.connections(["tiny"]), "tester")
-            await pool.tell_roots_changed()
+            await pool.notify_roots_changed()
             assert (reported in (await call(pool, make_context(), "notified")).text) is expected
 
 

@@ -135,7 +135,7 @@ async def test_the_list_is_the_same_value_until_it_changes(
     await toolset.tools()
 
     async def listening() -> bool:
-        return servers.pool.connection(each).tells_changes
+        return servers.pool.connection(each).notifies_changes
 
     await eventually(listening)
     before = await toolset.tools()

@@ -103,11 +103,11 @@ async def test_no_minute_has_more_requests_than_allowed_over_all(server: Postgre
 async def test_no_minute_has_more_tokens_than_allowed_over_all(server: PostgresServer) -> None:
     limits = ModelLimits(tokens_per_minute=1000)
     first, second = (SharedUse("tokens", limits, Database(server.url)) for _ in range(2))
-    await first.settle(await taken(first), 300)
+    await first.record_usage(await taken(first), 300)
     first._block_end = 0.0  # the second of its block is over
     assert (await take_all(first))[0] == 2  # 300 and twice as many as expected
     # It does not know yet how large its requests are.
-    await second.settle(await taken(second), 400)
+    await second.record_usage(await taken(second), 400)
     second._block_end = 0.0
     assert (await take_all(second))[0] == 0
     assert sent(Database(server.url), "tokens") == (4, 1300)
@@ -120,7 +120,7 @@ async def test_a_request_larger_than_the_limit_waits_for_an_empty_minute(
     database = Database(server.url)
     use = SharedUse("large", ModelLimits(tokens_per_minute=50), database)
     for _ in range(3):
-        await use.settle(await taken(use), 100)
+        await use.record_usage(await taken(use), 100)
         use._block_end = 0.0
         assert (await take_all(use))[0] == 0
         age(database, "large", 62)
@@ -191,7 +191,7 @@ async def test_answers_that_arrive_while_others_are_asked_lose_no_count(
         use._block_end = 0.0  # as if its second were over
         tokens = rng.randrange(1, 1000)
         spent += tokens
-        await use.settle(one, tokens)
+        await use.record_usage(one, tokens)
 
     for _ in range(8):
         async with anyio.create_task_group() as tasks:

@@ -43,9 +43,9 @@ class Deadly(WrappedJournal):
         self._inner.record(*events)
         self._die(after=True)
 
-    def settle(self, *events: SessionEvent) -> None:
+    def record_durably(self, *events: SessionEvent) -> None:
         self._die(after=False)
-        self._inner.settle(*events)
+        self._inner.record_durably(*events)
         self._die(after=True)
 
     def _die(self, *, after: bool) -> None:

@@ -32,10 +32,10 @@ class Refusing(WrappedJournal):
         self._count(events)
         self._inner.record(*events)
 
-    def settle(self, *events: SessionEvent) -> None:
+    def record_durably(self, *events: SessionEvent) -> None:
         self._count(events)
         self.settled += [event for event in events if isinstance(event, TurnEnded)]
-        self._inner.settle(*events)
+        self._inner.record_durably(*events)
 
     def _count(self, events: tuple[SessionEvent, ...]) -> None:
         self.written.append([type(event).__name__ for event in events])

@@ -176,7 +176,7 @@ def test_of_what_was_not_waited_for_a_loss_of_power_leaves_the_beginning(
     with SessionStore(tmp_path / "whole", now=clock).create() as session:
         first, *others = (plain_turn(str(n), f"asked {n}", "told " * (n * 40)) for n in range(40))
         session.journal.record(*first[:-1])
-        session.journal.settle(first[-1])
+        session.journal.record_durably(first[-1])
         write(session, *others)
         whole = session.history("ann")
         log = sqlite_log(session.journal).path

@@ -57,7 +57,7 @@ async def test_text_of_a_server_is_named_as_its_own(monkeypatch: pytest.MonkeyPa
         rows = [plain(row) for row in question.rows(80, 30, theme, armed=True, place="")]
         choice = question.choice_of("n")
         assert choice is not None
-        question.settle(choice.value)
+        question.submit(choice.value)
     assert rows[0].startswith("? server `desk` (fastagent.config.yaml) asks, for agent `ann`")
     # What the server wrote stands behind a bar, so that it cannot look like a question of its own.
     theirs = [row for row in rows if "approve" in row or "ann` asks" in row or "example.org" in row]
@@ -99,13 +99,13 @@ async def test_a_form_marks_defaults_and_says_what_an_empty_answer_means() -> No
             assert question is not None
             if question.parse is not None:
                 seen.append(question.lines[-1])
-                question.settle(question.parse(""))
+                question.submit(question.parse(""))
                 continue
             at = question.selected
             seen.append(None if at is None else question.choices[at].label)
             choice = question.choice_of("y") if at is None else question.choices[at]
             assert choice is not None
-            question.settle(choice.value)
+            question.submit(choice.value)
     assert seen == ["(integer, empty for 3)", "plane", "no", None, "(string, may be empty)"]
 
 

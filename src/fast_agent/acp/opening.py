@@ -386,8 +386,8 @@ class PromptJournal:
         """
         await self._inner.barrier()
 
-    def settle(self, *events: SessionEvent) -> None:
-        """Write events and bring them to the disk; see `Journal.settle`.
+    def record_durably(self, *events: SessionEvent) -> None:
+        """Write events and bring them to the disk; see `Journal.record_durably`.
 
         Raises:
             SessionError: They cannot be written, nor what was held.
@@ -430,7 +430,7 @@ class PromptJournal:
             return
 
     def _write(self, events: tuple[SessionEvent, ...], *, sure: bool) -> None:
-        write = self._inner.settle if sure else self._inner.record
+        write = self._inner.record_durably if sure else self._inner.record
         with self._writing:
             held = tuple(self._held)
             if not (held or events):

@@ -81,7 +81,7 @@ class Meter:
             self._priced,
         )
 
-    def go_on(self, used: tuple[int, ...]) -> None:
+    def count_earlier(self, used: tuple[int, ...]) -> None:
         """Count what was used before, in the order of the counts of `Usage`."""
         before = Usage(*used)
         self._requests += before.requests
@@ -238,7 +238,7 @@ class Budget:
             await full.wait_for_end()
 
     def take_request(self) -> None:
-        """Count a model request about to be made; `settle` or `give_up` follows.
+        """Count a model request about to be made; `record_usage` or `give_up` follows.
 
         Raises:
             LimitError: It would exceed a limit; nothing is counted then.
@@ -261,7 +261,7 @@ class Budget:
         for meter in self._meters:
             meter.count_tool_call()
 
-    def settle(self, usage: Usage) -> None:
+    def record_usage(self, usage: Usage) -> None:
         """Count what an answered request used."""
         for meter in self._meters:
             meter.count_answer(usage)

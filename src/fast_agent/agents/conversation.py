@@ -85,7 +85,7 @@ class Conversation:
             kept = CumulativeTranscript()
         else:
             session_id = journal.session_id
-            self._meter.go_on(journal.used)
+            self._meter.count_earlier(journal.used)
             self._attach = partial(_attach, journal)
             kept = journal.transcript
         transcript = kept if context.transcript is None else context.transcript

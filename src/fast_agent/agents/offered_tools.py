@@ -398,7 +398,7 @@ class NullPool:
         del agents
         return _nothing
 
-    def settle(self) -> None:
+    def forget_unused(self) -> None:
         """Keep no server."""
 
     def close_retired(self) -> None:

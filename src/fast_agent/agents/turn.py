@@ -222,7 +222,7 @@ class Turn:
         except BaseException:
             self._budget.give_up()
             raise
-        self._budget.settle(response.usage)
+        self._budget.record_usage(response.usage)
         for note in response.notes:
             life.warn(note)
         life.keeps_failure = True

@@ -128,7 +128,7 @@ class Batch:
                 for _ in range(max(1, min(self._concurrency, self.counts.total))):
                     workers.start_soon(self._work)
             guard.cancel()
-        self._store.settle()
+        self._store.sync()
         if self._stopped is not None:
             raise self._stopped
 
@@ -139,7 +139,7 @@ class Batch:
                 while True:
                     await sleep(SETTLE_SECONDS)
                     with self._stops_if_not_written():
-                        self._store.settle()
+                        self._store.sync()
                         for run_id in self._store.to_be_cancelled():
                             if run_id in self._open:
                                 self._open[run_id].cancel()

@@ -344,10 +344,10 @@ class _TurnStore:
         if self._is_there:
             self._conversation.store.flush()
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Write everything to the disk itself."""
         if self._is_there:
-            self._conversation.store.settle()
+            self._conversation.store.sync()
 
     async def barrier(self) -> None:
         """Wait until what was written outlasts this process."""

@@ -146,7 +146,7 @@ class StepStore(Protocol):
         """Write everything to the file at once."""
         ...
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Write everything to the disk itself."""
         ...
 

@@ -246,7 +246,7 @@ class DurableSteps(PlacedSteps):
             if step.kind in _WITH_BEGIN:
                 self._store.write_step(self._run, key, asked, BEGUN)
                 if not _may_be_asked_again(step):
-                    self._store.settle()
+                    self._store.sync()
                 self._reach("begun", key)
             if step.kind != "model":
                 # It may end the process, or hold its loop: the answers before it must be safe.

@@ -112,7 +112,7 @@ class RunStore:
             if path != IN_MEMORY:
                 path.chmod(0o600)
             connection.execute("PRAGMA journal_mode=WAL")
-            # A killed process loses nothing with NORMAL; `settle` is for a machine that stops.
+            # A killed process loses nothing with NORMAL; `sync` is for a machine that stops.
             connection.execute("PRAGMA synchronous=NORMAL")
             self._prepare()
 
@@ -200,7 +200,7 @@ class RunStore:
                 self._connection.execute("ROLLBACK")
         return said
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Write everything to the disk itself, so that it outlasts a power failure.
 
         Raises:

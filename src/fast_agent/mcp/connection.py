@@ -131,7 +131,7 @@ class Connection:
         return () if self._session is None else self._session.log_end
 
     @property
-    def tells_changes(self) -> bool:
+    def notifies_changes(self) -> bool:
         """Whether lists stay valid until the server notifies of a change."""
         session = self._session
         return session is not None and (session.listening or not session.modern)
@@ -422,7 +422,7 @@ class Connection:
                 raise
         return await send(session.client, call)
 
-    async def tell_roots_changed(self) -> None:
+    async def notify_roots_changed(self) -> None:
         """Notify a server of the handshake protocols of changed roots; others ask each time."""
         session = self._session
         if session is None or session.ended or session.modern or not self.spec.roots:
@@ -479,7 +479,7 @@ class ListingSource(Protocol):
         ...
 
     @property
-    def tells_changes(self) -> bool:
+    def notifies_changes(self) -> bool:
         """Whether lists stay valid until the server notifies of a change."""
         ...
 
@@ -624,5 +624,5 @@ class Catalog:
     def _page(self, items: Sequence[T], cursor: str | None, result: CacheableResult) -> Page[T]:
         # 2026-07-28 says how long a list stays fresh. Before that, and with notifications by a
         # subscription, it stays until a change is notified.
-        notifies = self._connection.tells_changes
+        notifies = self._connection.notifies_changes
         return Page(items, cursor, inf if notifies else result.ttl_ms / 1000)

@@ -326,13 +326,13 @@ class LiveSession:
     async def _live(self, client: Client) -> None:
         """Stay until the end, listening for changed lists where that takes a subscription."""
         async with anyio.create_task_group() as tasks:
-            if self.modern and self._tells_changes(client):
+            if self.modern and self._notifies_changes(client):
                 tasks.start_soon(self._listen, client)
             await self._ending.wait()
             tasks.cancel_scope.cancel()
 
     @staticmethod
-    def _tells_changes(client: Client) -> bool:
+    def _notifies_changes(client: Client) -> bool:
         has = client.server_capabilities
         return any(
             part is not None and part.list_changed

@@ -190,7 +190,7 @@ class ServerPool:
         """Replace the servers of some agents; unchanged ones are kept as they are.
 
         Args:
-            agents: The agents; `settle` ends what none of them brings again.
+            agents: The agents; `forget_unused` ends what none of them brings again.
 
         Returns:
             A function that takes all back that happened since.
@@ -203,7 +203,7 @@ class ServerPool:
 
         return undo
 
-    def settle(self) -> None:
+    def forget_unused(self) -> None:
         """Forget the servers that no agent brings any more; their connections are retired."""
         for name in [name for name, users in self._claims.items() if users == NO_AGENTS]:
             self._forget(name)
@@ -303,10 +303,10 @@ class ServerPool:
         """Return the state of every server, in the order they were added."""
         return tuple(self._report(name) for name in self._specs)
 
-    async def tell_roots_changed(self) -> None:
+    async def notify_roots_changed(self) -> None:
         """Notify the open servers that their roots changed."""
         for connection in tuple(self._connections.values()):
-            await connection.tell_roots_changed()
+            await connection.notify_roots_changed()
 
     async def aclose(self) -> None:
         """End every session at once and wait for it; safe to call twice."""

@@ -184,7 +184,7 @@ class ServerSkills:
         known = isinstance(fresh, int | float) and not isinstance(fresh, bool)
         # A change of resources announces changed skills; if it is not notified, and the list has no
         # lifetime, it is asked for again after a while.
-        notifies = self._connection.tells_changes
+        notifies = self._connection.notifies_changes
         seconds = fresh / 1000 if known else inf if notifies else UNTOLD_SECONDS
         return Page(cast("list[JsonValue]", skills), following, seconds)
 

@@ -95,7 +95,7 @@ class _OwnUse:
         self._sent.append(sent)
         return sent
 
-    async def settle(self, sent: _Sent, tokens: int) -> None:
+    async def record_usage(self, sent: _Sent, tokens: int) -> None:
         """Set the tokens of an answered request, which the next one is expected to take too."""
         sent.tokens = self._usual_tokens = tokens
 
@@ -168,12 +168,12 @@ class SharedUse:
             return 2 * sent
         return sent if now < self._block_end + _BLOCK_SECONDS else 1
 
-    async def settle(self, sent: _Sent, tokens: int) -> None:
+    async def record_usage(self, sent: _Sent, tokens: int) -> None:
         """Count the tokens of an answered request, with the next question of the database."""
         if self._now() >= self._own_until:
             self._owed += tokens - sent.tokens
         self._usual_tokens = tokens
-        await self._own.settle(sent, tokens)
+        await self._own.record_usage(sent, tokens)
         if self._limits.tokens_per_minute is None:
             return
         async with self._lock:
@@ -294,7 +294,7 @@ class RateLimiter:
 
     @asynccontextmanager
     async def request(self) -> AsyncGenerator[_Sent]:
-        """Wait until a request may be sent, and count it; `settle` sets its tokens."""
+        """Wait until a request may be sent, and count it; `record_usage` sets its tokens."""
         async with self._flights:
             async with self._line:
                 waiting = self._line.statistics().tasks_waiting
@@ -302,9 +302,9 @@ class RateLimiter:
                     await self._sleep(sent)
             yield sent
 
-    async def settle(self, sent: _Sent, tokens: int) -> None:
+    async def record_usage(self, sent: _Sent, tokens: int) -> None:
         """Set the tokens of an answered request, which the next one is expected to take too."""
-        await self._use.settle(sent, tokens)
+        await self._use.record_usage(sent, tokens)
 
 
 class LimitedModel:
@@ -345,7 +345,7 @@ class LimitedModel:
         async with self._limiter.request() as sent:
             waited = self._now() - begun
             response = await self._model.request(request, on_delta)
-            await self._limiter.settle(sent, response.usage.total_tokens)
+            await self._limiter.record_usage(sent, response.usage.total_tokens)
         if waited < _NOTED_SECONDS:
             return response
         note = f"`{self.name}` waited {waited:.0f} s for the limits of `{self._limiter.name}`"

@@ -374,7 +374,7 @@ class AgentSampler:
             except BaseException:
                 budget.give_up()
                 raise
-            budget.settle(response.usage)
+            budget.record_usage(response.usage)
             return model.name, response
         finally:
             await model.aclose()

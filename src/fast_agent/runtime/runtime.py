@@ -318,7 +318,7 @@ class Runtime:
             former = conversation.take(agents, gone)
             if former:
                 self._retired.append(former)
-        self._pool.settle()
+        self._pool.forget_unused()
         await self._close_former()
         if self._retired and not self._waits:
             self._waits = True

@@ -280,11 +280,11 @@ class ResumableCalls:
     async def begin(
         self, tasks: TaskGroup, exchange: ResumableCall, human: Human, owner: str
     ) -> JsonObject | None:
-        """Start a call; otherwise like `go_on`."""
+        """Start a call; otherwise like `resume`."""
         tasks.start_soon(exchange.run, human)
-        return await self.go_on(exchange, owner)
+        return await self.resume(exchange, owner)
 
-    async def go_on(self, exchange: ResumableCall, owner: str) -> JsonObject | None:
+    async def resume(self, exchange: ResumableCall, owner: str) -> JsonObject | None:
         """Wait until a call has its answer or needs one of the client.
 
         Args:

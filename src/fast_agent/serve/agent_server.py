@@ -250,7 +250,7 @@ class AgentServer(ResourceServer):
         self._generations = generations
         self._admin = admin
         self._drain = Drain(lambda: scopes.in_use > 0, scopes.cancel_all, grace_seconds)
-        self._exchanges = ResumableCalls(new_id)
+        self._resumable = ResumableCalls(new_id)
         self._loaded: Callable[[], None] = _nothing
         self._clients: dict[Session, ConnectedClient] = {}
         self._doors: WeakKeyDictionary[Generation, ExposedAgents] = WeakKeyDictionary()
@@ -364,20 +364,20 @@ class AgentServer(ResourceServer):
         """Answer a call of a client that cannot be asked while it waits."""
         token = params.get("requestState")
         if token is not None:
-            exchange = self._exchanges.find(token, call.name)
+            exchange = self._resumable.find(token, call.name)
             exchange.report = report
             answers = params.get("inputResponses")
             exchange.submit_answers(answers if isinstance(answers, Mapping) else NOTHING)
-            questions = await self._exchanges.go_on(exchange, channel.owner)
+            questions = await self._resumable.resume(exchange, channel.owner)
         else:
-            self._exchanges.end_for(call)
+            self._resumable.end_for(call)
             exchange = ResumableCall(call)
             meta = cast("JsonObject", params["_meta"])  # it was admitted
             human = ServedClient.of(exchange.ask, meta.get(CAPABILITIES_KEY))
             if human is None:
                 return Answer((await call.run(report)).data)
             exchange.report = report
-            questions = await self._exchanges.begin(self._tasks, exchange, human, channel.owner)
+            questions = await self._resumable.begin(self._tasks, exchange, human, channel.owner)
         if questions is not None:
             return Answer(questions)
         if exchange.refusal is not None:

@@ -63,7 +63,7 @@ class Journal(Protocol):
         """
         ...
 
-    def settle(self, *events: SessionEvent) -> None:
+    def record_durably(self, *events: SessionEvent) -> None:
         """Write events and bring them to the disk; waits for the disk, in a worker thread.
 
         Raises:
@@ -153,7 +153,7 @@ class SessionJournal:
         """
         await self._log.barrier()
 
-    def settle(self, *events: SessionEvent) -> None:
+    def record_durably(self, *events: SessionEvent) -> None:
         """Write events and bring them and all before them to the disk, past a loss of power.
 
         It waits for the disk; call it from a worker thread.

@@ -64,7 +64,7 @@ class ConsoleKeys:
         self._console.questions.note_key()
         if choice is None:
             return False
-        question.settle(choice.value)
+        question.submit(choice.value)
         return True
 
     def completions(self, line: str) -> Iterator[tuple[str, int, str]]:
@@ -119,7 +119,7 @@ class ConsoleKeys:
                 self._answer_text(question)
             case "send":
                 if armed and question.selected is not None:
-                    question.settle(question.choices[question.selected].value)
+                    question.submit(question.choices[question.selected].value)
             case "escape" | "interrupt":
                 if armed or question.parse is not None:
                     question.dismiss()
@@ -153,7 +153,7 @@ class ConsoleKeys:
             self._console.scroll.add_lines(
                 quoted(f"> {text}", self._console.scroll.text_width), "answer"
             )
-        question.settle(value)
+        question.submit(value)
 
     def _key_send(self) -> bool:
         if self._console.editor.send_key():

@@ -81,10 +81,10 @@ def answer(question: Question, line: str) -> str | None:
         choice = question.choice_of(text) if text or at is None else question.choices[at]
         if choice is None:
             return f"answer with a number from 1 to {len(question.choices)}"
-        question.settle(choice.value)
+        question.submit(choice.value)
         return None
     try:
-        question.settle(text if question.parse is None else question.parse(text))
+        question.submit(text if question.parse is None else question.parse(text))
     except FastAgentError as error:
         return error.message
     return None

@@ -91,7 +91,7 @@ class Question:
     dismissed: bool = False
     done: anyio.Event = field(default_factory=anyio.Event)
 
-    def settle(self, answer: JsonValue) -> None:
+    def submit(self, answer: JsonValue) -> None:
         """Answer it."""
         self.answer = answer
         self.done.set()

@@ -225,7 +225,7 @@ async def _talk(
     with ExitStack() as stack:
         watch = None
         if options.watch:
-            watch = stack.enter_context(program.watch(_told_in_loop(console)))
+            watch = stack.enter_context(program.watch(_notifier_in_loop(console)))
         controller = _open_desk(console, program, app, options, watch)
         try:
             if options.plain is not None:
@@ -397,7 +397,7 @@ def _offer_draft(console: Console) -> None:
         console.note("what was typed before is in the editor again")
 
 
-def _told_in_loop(console: Console) -> Callable[[Reload], None]:
+def _notifier_in_loop(console: Console) -> Callable[[Reload], None]:
     """Return a listener that passes reloads from the watcher's thread to the terminal."""
     loop, context = asyncio.get_running_loop(), copy_context()
 

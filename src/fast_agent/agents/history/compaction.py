@@ -83,7 +83,7 @@ def asking(setup: TurnSetup, budget: Budget, context: TurnContext) -> Ask:
         except BaseException:
             budget.give_up()
             raise
-        budget.settle(response.usage)
+        budget.record_usage(response.usage)
         return response.message.text
 
     return ask
@@ -124,7 +124,7 @@ async def compact_natively(
     except BaseException:
         budget.give_up()
         raise
-    budget.settle(response.usage)
+    budget.record_usage(response.usage)
     native = response.message.native
     if not isinstance(native, Mapping):
         return None

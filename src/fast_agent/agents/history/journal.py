@@ -300,7 +300,7 @@ class TurnJournal:
                 if journal.is_due(top=self._origin.parent_call_id is None):
                     from anyio.to_thread import run_sync
 
-                    await run_sync(journal.settle, *self._pending, event)
+                    await run_sync(journal.record_durably, *self._pending, event)
                     self._pending.clear()
                 else:
                     self._record_pending(event)

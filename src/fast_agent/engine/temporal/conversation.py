@@ -350,7 +350,7 @@ def _charge(life: TurnLife, own: Usage, tree: Usage) -> None:
     counts: tuple[int, ...] = astuple(own)
     below = tuple(all_ - part for all_, part in zip(astuple(tree), counts, strict=True))
     for meter in life.meters:
-        meter.go_on(counts)
+        meter.count_earlier(counts)
     if any(below):
         for meter in life.context_below().meters:
-            meter.go_on(below)
+            meter.count_earlier(below)
