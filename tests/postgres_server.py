@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
-from tests.processes import children_of, ending_with_parent, free_port, lives
+from tests.processes import children_of, ending_with_parent, free_port, lives, start_on_free_port
 
 PASSWORD = "s3cret-of-the-database"
 USER = "agents"
@@ -83,13 +83,7 @@ class PostgresServer:
             "--encoding=UTF8",
             f"--pwfile={secret}",
         )
-        try:
-            self.start()
-        except AssertionError:
-            if "already in use" not in self.log:
-                raise
-            self.port = free_port()  # another process took the other one meanwhile
-            self.start()
+        start_on_free_port(self)
         return self
 
     def __exit__(self, *_: object) -> None:

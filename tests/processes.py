@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 from pathlib import Path
+from typing import Protocol
 
 from tests.patience import until
 
@@ -29,6 +30,32 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+class LocalServer(Protocol):
+    """A server of tests that listens on a port of loopback."""
+
+    port: int
+
+    @property
+    def log(self) -> str:
+        """What it logged."""
+        ...
+
+    def start(self) -> None:
+        """Start it, and wait until it accepts connections."""
+        ...
+
+
+def start_on_free_port(server: LocalServer) -> None:
+    """Start a server; on another port if a process took its port since it was chosen."""
+    try:
+        server.start()
+    except AssertionError:
+        if "already in use" not in server.log:
+            raise
+        server.port = free_port()
+        server.start()
 
 
 def unexpected(said: str) -> str:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from tests.processes import ending_with_parent, free_port
+from tests.processes import ending_with_parent, free_port, start_on_free_port
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,13 +64,7 @@ class TemporalServer:
 
     def __enter__(self) -> Self:
         try:
-            try:
-                self.start()
-            except AssertionError:
-                if "already in use" not in self.log:
-                    raise
-                self.port = free_port()  # another process took the other one meanwhile
-                self.start()
+            start_on_free_port(self)
         except BaseException:
             self.__exit__()
             raise
