@@ -9,7 +9,7 @@ from tests.workflows.scripted_world import World, agent, card
 from fast_agent.cards.agent_config import RequestParams, UsageLimits
 from fast_agent.errors import LimitError
 from fast_agent.workflows.plan import MAX_TASKS, Step, Task
-from fast_agent.workflows.planning import ALL_TOGETHER, LONGEST, Progress, Result
+from fast_agent.workflows.planning import ALL_TOGETHER, MAX_RESULT_CHARACTERS, Progress, Result
 
 if TYPE_CHECKING:
     from fast_agent.cards.agent_config import AgentConfig
@@ -36,13 +36,15 @@ def test_results_are_written_with_their_step_agent_and_task() -> None:
 def test_one_result_is_cut_at_its_bound() -> None:
     progress = Progress()
     progress.add(Step("", (DIG,)), [Result(DIG, "x" * 10_000_000)])
-    assert LONGEST < len(progress.written(failures=True)) < LONGEST + 200
+    assert (
+        MAX_RESULT_CHARACTERS < len(progress.written(failures=True)) < MAX_RESULT_CHARACTERS + 200
+    )
 
 
 def test_many_results_are_cut_to_a_bound_for_all() -> None:
     progress = Progress()
     for _ in range(100):
-        progress.add(Step("", (DIG,)), [Result(DIG, "x" * LONGEST)])
+        progress.add(Step("", (DIG,)), [Result(DIG, "x" * MAX_RESULT_CHARACTERS)])
     written = progress.written(failures=True)
     assert ALL_TOGETHER < len(written) < ALL_TOGETHER * 1.1
     assert written.count("<result ") == written.count("</result>") == 100

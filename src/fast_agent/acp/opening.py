@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 log = getLogger(__name__)
 
 
-_LOOKS_AGAIN: Final = 0.005
+_RETRY_SECONDS: Final = 0.005
 
 
 @frozen(kw_only=True)
@@ -422,7 +422,7 @@ class PromptJournal:
         if not self._held:
             return
         if self._writing.locked():  # by a thread that waits for the disk
-            get_running_loop().call_later(_LOOKS_AGAIN, self._write_held)
+            get_running_loop().call_later(_RETRY_SECONDS, self._write_held)
             return
         try:
             self._write((), sure=False)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Verdict: TypeAlias = Literal["allow", "reject"]
 PERMISSIONS_FILE = "permissions.json"
-_LARGEST = 4 << 20
+_MAX_FILE_BYTES = 4 << 20
 _WAIT_SECONDS = 5.0
 log = getLogger(__name__)
 
@@ -91,7 +91,7 @@ class RememberedPermissions:
         from fast_agent.text.safe_file import RefusedFileError, read_confined
 
         try:
-            data = read_confined(self._path.parent, self._path.name, _LARGEST).data
+            data = read_confined(self._path.parent, self._path.name, _MAX_FILE_BYTES).data
             value: object = json.loads(data)
         except RefusedFileError as refusal:
             if not refusal.missing:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fast_agent.sessions.state import SessionState
     from fast_agent.text.json_value import JsonObject, JsonValue
 
-_LONGEST: Final = 120
+_MAX_LINE_CHARACTERS: Final = 120
 _OWN = {
     "execute": "execute",
     "read_text_file": "read",
@@ -120,7 +120,7 @@ def locations(arguments: JsonObject, cwd: Path) -> list[JsonValue]:
     return found
 
 
-def one_line(text: str, longest: int = _LONGEST) -> str:
+def one_line(text: str, longest: int = _MAX_LINE_CHARACTERS) -> str:
     """Return foreign text as one bounded line without invisible characters."""
     line = " ".join(text.split())
     return visible(line if len(line) <= longest else f"{line[: longest - 1]}…")

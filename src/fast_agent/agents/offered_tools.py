@@ -205,7 +205,7 @@ READ_RESULT: Final = "read_result"
 """The tool that reads more of a shortened result."""
 PIECE: Final = 8_000
 """Characters of one read, unless it says otherwise."""
-_MOST = 30_000
+_MAX_READ_CHARACTERS = 30_000
 _HITS = 20
 _AROUND = 200
 _SPEC = ToolSpec(
@@ -215,7 +215,10 @@ _SPEC = ToolSpec(
     object_schema(
         uri=("string", f"the result, as its note names it: `{RESULTS}ID`"),
         offset=("integer", "the first character to read, from 0"),
-        max_chars=("integer", f"most characters to read, {PIECE} unless given, {_MOST} at most"),
+        max_chars=(
+            "integer",
+            f"most characters to read, {PIECE} unless given, {_MAX_READ_CHARACTERS} at most",
+        ),
         find=("string", "text to search for, in any case; returns where it occurs"),
         required=("uri",),
     ),
@@ -335,7 +338,7 @@ def _read(arguments: ToolArguments, conversation: Transcript) -> str:
     if wanted:
         return _places(text, wanted)
     offset = arguments.whole("offset", 0)
-    most = min(arguments.whole("max_chars", PIECE, least=1), _MOST)
+    most = min(arguments.whole("max_chars", PIECE, least=1), _MAX_READ_CHARACTERS)
     piece = text[offset : offset + most]
     end = offset + len(piece)
     if offset >= len(text):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fast_agent.sessions.facts import SessionSummary
     from fast_agent.sessions.state import SessionState
 
-_LONGEST = 70
+_MAX_TITLE_CHARACTERS = 70
 
 
 def render_sessions(sessions: Sequence[SessionSummary]) -> str:
@@ -94,7 +94,11 @@ def _facts(one: SessionSummary) -> dict[str, str | int | None]:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…"
+    return (
+        line
+        if len(line) <= _MAX_TITLE_CHARACTERS
+        else f"{line[: _MAX_TITLE_CHARACTERS - 1].rstrip()}…"
+    )
 
 
 def _count(one: SessionSummary) -> str:

@@ -365,7 +365,7 @@ class CommandResult:
 
 
 _TICKS = re.compile("`+")
-_LONGEST = 160
+_MAX_SHORT_CHARACTERS = 160
 
 
 def listed(lines: Iterable[str]) -> str:
@@ -376,7 +376,11 @@ def listed(lines: Iterable[str]) -> str:
 def short(text: str) -> str:
     """Return foreign text as one bounded line without invisible characters."""
     line = " ".join(text.split())
-    return visible(line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…")
+    return visible(
+        line
+        if len(line) <= _MAX_SHORT_CHARACTERS
+        else f"{line[: _MAX_SHORT_CHARACTERS - 1].rstrip()}…"
+    )
 
 
 def fenced(text: str, language: str = "") -> str:

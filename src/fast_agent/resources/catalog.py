@@ -132,7 +132,7 @@ class Catalog:
             yield from provider.documents()
 
 
-_LONGEST = 8192
+_MAX_CURSOR_CHARACTERS = 8192
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 
@@ -169,7 +169,7 @@ def _cursor(kind: str, key: str) -> str:
 
 
 def _last_key(kind: str, cursor: JsonValue) -> str:
-    if isinstance(cursor, str) and len(cursor) <= _LONGEST and cursor.isascii():
+    if isinstance(cursor, str) and len(cursor) <= _MAX_CURSOR_CHARACTERS and cursor.isascii():
         text = cursor.encode().translate(_STANDARD)
         try:
             sealed = a2b_base64(text + b"=" * (-len(text) % 4), strict_mode=True)

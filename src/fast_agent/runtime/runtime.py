@@ -64,8 +64,8 @@ if TYPE_CHECKING:
 
 log = getLogger(__name__)
 
-_LOOKS_EVERY = 0.05
-"""Seconds between looks whether the last turns of replaced agents have ended."""
+_POLL_SECONDS = 0.05
+"""Interval of checking whether the last turns of replaced agents have ended."""
 
 
 def _smart(card: Card, context: RuntimeContext) -> Blueprint:
@@ -351,7 +351,7 @@ class Runtime:
 
     async def _wait_for_former(self) -> None:
         while self._retired:
-            await sleep(_LOOKS_EVERY)
+            await sleep(_POLL_SECONDS)
             await self._close_former()
         self._waits = False
 

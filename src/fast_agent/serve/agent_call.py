@@ -343,7 +343,7 @@ class ResumableCalls:
         return self._waiting.pop(token)
 
 
-LONGEST = 200
+MAX_MESSAGE_CHARACTERS = 200
 """Most characters of one message."""
 
 
@@ -365,7 +365,7 @@ class Progress:
         message = step_of(event)
         if message is not None:
             self._steps += 1
-            self._message = message[:LONGEST]
+            self._message = message[:MAX_MESSAGE_CHARACTERS]
             self._updated.set()
 
     def end(self) -> None:

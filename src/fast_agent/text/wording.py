@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, overload
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-_LONGEST = 64
+_MAX_CHARACTERS = 64
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
@@ -25,7 +25,7 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
         The closest choice, the first of equals; None where nothing is close.
     """
     folded = _fold(word)
-    if not folded or len(word) > _LONGEST:
+    if not folded or len(word) > _MAX_CHARACTERS:
         return None
     best: str | None = None
     best_distance = max(1, len(folded) // 3) + 1
@@ -33,7 +33,7 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
         candidate = _fold(choice)
         if candidate == folded:
             return choice
-        if len(choice) > _LONGEST or abs(len(candidate) - len(folded)) >= best_distance:
+        if len(choice) > _MAX_CHARACTERS or abs(len(candidate) - len(folded)) >= best_distance:
             continue
         distance = _distance(folded, candidate)
         # Rewriting most of a short word is not a misspelling of it.

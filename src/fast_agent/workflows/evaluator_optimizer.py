@@ -162,7 +162,7 @@ def _wrong(reason: str) -> ValueError:
     return ValueError(reason)
 
 
-LONGEST: Final = 100_000
+MAX_PASSED_CHARACTERS: Final = 100_000
 """Longest answer or feedback given to another agent, in characters."""
 
 _RATE: Final = f"""\
@@ -254,7 +254,7 @@ class EvaluatorOptimizer(Workflow):
         """Rate an answer; a rating that cannot be read twice counts as `POOR`."""
         evaluator = self.config.evaluator or ""
         shape = RatingShape()
-        written = tagged("answer", excerpt(answer.text, LONGEST))
+        written = tagged("answer", excerpt(answer.text, MAX_PASSED_CHARACTERS))
         asked = briefing([request_text(request), written, _RATE], request, answer.message)
         rating = await self._evaluation(evaluator, asked, shape, turn)
         if rating is None:
@@ -286,12 +286,14 @@ class EvaluatorOptimizer(Workflow):
         rating = last.rating
         parts = [
             request_text(request),
-            tagged("answer", excerpt(last.answer.text, LONGEST)),
-            tagged("feedback", excerpt(rating.feedback, LONGEST), rating=rating.grade),
+            tagged("answer", excerpt(last.answer.text, MAX_PASSED_CHARACTERS)),
+            tagged(
+                "feedback", excerpt(rating.feedback, MAX_PASSED_CHARACTERS), rating=rating.grade
+            ),
         ]
         if rating.focus_areas:
             areas = "\n".join([f"- {area}" for area in rating.focus_areas])
-            parts.append(tagged("focus_areas", excerpt(areas, LONGEST)))
+            parts.append(tagged("focus_areas", excerpt(areas, MAX_PASSED_CHARACTERS)))
         parts.append(self.config.refinement_instruction or _REWRITE)
         return briefing(parts, request, last.answer.message)
 

@@ -304,7 +304,7 @@ class PlanningRun:
         return result
 
 
-LONGEST: Final = 20_000
+MAX_RESULT_CHARACTERS: Final = 20_000
 """Longest text of one result in a prompt, in characters."""
 
 ALL_TOGETHER: Final = 200_000
@@ -371,7 +371,7 @@ class Progress:
             failures: Whether failed tasks are reported too.
         """
         facts = [(at, one) for at, one in self._numbered() if failures or not one.failed]
-        limit = min(LONGEST, ALL_TOGETHER // max(1, len(facts)))
+        limit = min(MAX_RESULT_CHARACTERS, ALL_TOGETHER // max(1, len(facts)))
         return "\n".join(
             [
                 tagged(

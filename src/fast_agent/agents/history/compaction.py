@@ -48,8 +48,10 @@ SYSTEM: Final = (
     " be needed again, what failed, and what is still to be done. Keep addresses that start with"
     f" `{RESULTS}` with what they hold: the assistant can read them again. Write nothing else."
 )
-_LARGEST_PIECE: Final = 200_000  # characters of one request, before a model has said otherwise
-_SMALLEST_PIECE: Final = 1_000
+_MAX_PIECE_CHARACTERS: Final = (
+    200_000  # characters of one request, before a model has said otherwise
+)
+_MIN_PIECE_CHARACTERS: Final = 1_000
 _MAX_TEXT: Final = 8_000
 
 
@@ -174,15 +176,15 @@ async def compact(
     said = list(_lines(conversation.history.iterate(first), start - first))
     summary = "" if before is None else before.summary
     # Half of a window, at four characters a token: the summary and the answer need room too.
-    size = _LARGEST_PIECE if window is None else min(_LARGEST_PIECE, 2 * window)
+    size = _MAX_PIECE_CHARACTERS if window is None else min(_MAX_PIECE_CHARACTERS, 2 * window)
     while said:
         piece, rest = _piece(said, size)
         try:
             answer = await ask(SYSTEM, _request(summary, piece, wanted))
         except ContextError:
-            if size <= _SMALLEST_PIECE:
+            if size <= _MIN_PIECE_CHARACTERS:
                 raise
-            size = max(_SMALLEST_PIECE, min(size, len(piece)) // 2)
+            size = max(_MIN_PIECE_CHARACTERS, min(size, len(piece)) // 2)
             continue
         if not answer.strip():
             raise ModelError("the model gave no summary of the conversation")
@@ -231,7 +233,7 @@ def _short(text: str) -> str:
     return f"{text[:half]}\n[{len(text) - 2 * half:,} characters left out]\n{text[-half:]}"
 
 
-_LARGEST: Final = 5
+_MAX_LISTED: Final = 5
 _SKILLS: Final = re.compile(r"<available_skills>.*?</available_skills>", re.DOTALL)
 
 
@@ -281,7 +283,7 @@ def share_of_start(system: str, tools: Sequence[ToolSpec]) -> str:
         server, mark, _ = tool.name.partition("__")
         name = f"tools of server `{server}`" if mark else "other tools"
         sizes[name] = sizes.get(name, 0) + size_of_tools((tool,))
-    largest = sorted(sizes.items(), key=lambda item: -item[1])[:_LARGEST]
+    largest = sorted(sizes.items(), key=lambda item: -item[1])[:_MAX_LISTED]
     return ", ".join(f"{name} about {size:,} tokens" for name, size in largest)
 
 

@@ -74,7 +74,7 @@ def command(
 _LETTER: Final = 8.0
 _LINE: Final = 18.0
 _EDGE: Final = 12.0
-_LONGEST: Final = 60
+_MAX_LABEL_CHARACTERS: Final = 60
 _STYLE: Final = """\
     text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #1f2328;
       text-anchor: middle; dominant-baseline: central }
@@ -142,7 +142,7 @@ def _labels(graph: CardGraph) -> dict[tuple[str, str], str]:
 
 def _shown(text: str) -> str:
     line = visible(text)
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _MAX_LABEL_CHARACTERS else f"{line[: _MAX_LABEL_CHARACTERS - 1]}…"
 
 
 def _size(lines: Sequence[str]) -> Size:

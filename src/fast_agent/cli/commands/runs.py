@@ -303,7 +303,7 @@ def _wait(work: Coroutine[object, object, T]) -> T:
     return event_loop.run(run)
 
 
-_LONGEST: Final = 60
+_MAX_LINE_CHARACTERS: Final = 60
 _BAR: Final = 40
 _NAME: Final = 44
 _UNSEEN: Final = frozenset({"order", "clock", "id", "fact", "time"})
@@ -442,7 +442,11 @@ def _tokens(step: StepFacts) -> str:
 def _short(value: JsonValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     line = visible(" ".join(text.split()))
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1].rstrip()}…"
+    return (
+        line
+        if len(line) <= _MAX_LINE_CHARACTERS
+        else f"{line[: _MAX_LINE_CHARACTERS - 1].rstrip()}…"
+    )
 
 
 def _length(run: RunFacts) -> str:

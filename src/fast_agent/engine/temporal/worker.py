@@ -87,7 +87,7 @@ DRAIN_SECONDS: Final = 30.0
 _MAX_UNEXPECTED: Final = 3
 """How often a step is tried that fails for an unknown reason: without a bound, its run hangs."""
 
-_MAX_LOOKS: Final = 200
+_MAX_POLLS: Final = 200
 _POLL_SECONDS: Final = 0.1
 _NOT_YET: Final = frozenset(
     {
@@ -597,7 +597,7 @@ async def _make_current(client: Client, deployment: str, build_id: str) -> None:
         ConfigError: The server does not know versions of workers.
     """
     service = client.workflow_service
-    for _ in range(_MAX_LOOKS):
+    for _ in range(_MAX_POLLS):
         try:
             described = await service.describe_worker_deployment(
                 DescribeWorkerDeploymentRequest(

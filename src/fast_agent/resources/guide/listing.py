@@ -239,7 +239,7 @@ def _iso(seconds: int) -> str:
 
 AUDIENCES = ("user", "assistant")
 
-_LONGEST = 65_536
+_MAX_HEAD_BYTES = 65_536
 _HEADING = re.compile(r"\s*#[ \t]+(\S[^\r\n]*)")
 _CLOSING = re.compile(r"[ \t]+#+[ \t]*$")
 _FENCE = re.compile(r"\ufeff?---[ \t]*\r?\n")
@@ -276,7 +276,7 @@ def read_metadata(data: bytes, shown: str) -> Metadata:
     Returns:
         Its metadata; without fields, but with problems, where the frontmatter cannot be read.
     """
-    head = data[:_LONGEST].decode(errors="replace")
+    head = data[:_MAX_HEAD_BYTES].decode(errors="replace")
     if _FENCE.match(head) is None:
         return Metadata(title=_heading(head.removeprefix("\ufeff")))
     return _frontmatter(head, shown)

@@ -148,7 +148,7 @@ def plan_with(k: int, p: float, steps: int, *, valid: float = 1.0) -> Plan:
 
 AT_ONCE = 10
 """How many answers are drawn at the same time."""
-FEWEST, MOST = 20, CALIBRATION_SAMPLES
+MIN_SAMPLES, MAX_SAMPLES = 20, CALIBRATION_SAMPLES
 """How many answers are drawn where nothing is said: one a step of the task, between these."""
 
 
@@ -157,7 +157,7 @@ def usual_samples(steps: int) -> int:
 
     The measurement shall not cost more than the task, and need not be finer than it is good for.
     """
-    return min(MOST, max(FEWEST, steps))
+    return min(MAX_SAMPLES, max(MIN_SAMPLES, steps))
 
 
 @frozen
