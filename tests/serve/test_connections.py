@@ -45,6 +45,17 @@ def test_of_connections_that_are_answered_the_one_that_has_been_longest_leaves()
     assert [one.leaving for one in held] == [False, True, False, False]
 
 
+def test_a_client_that_has_passed_the_checks_is_ended_after_every_stranger() -> None:
+    all_of_them, held = connections(3, bodies=1)
+    held[0].is_known = True
+    all_of_them.wait(held[0])
+    ended: list[list[bool]] = []
+    while all_of_them.end_most_silent():
+        ended.append([one.ended for one in held])
+    assert ended == [[False, True, False], [False, True, True], [True, True, True]]
+    assert not len(all_of_them)
+
+
 @pytest.mark.parametrize(("more", "fits"), [(1, True), (40, True), (41, False)])
 def test_bodies_take_at_most_what_they_may_together(more: int, fits: bool) -> None:
     all_of_them, (first, second) = connections(2, bodies=100)
