@@ -2,8 +2,8 @@
 
 A test that then passes has a race, in itself or in the product. It is named, so that somebody finds
 it, and does not hold back what others finished. One that fails again fails the run, and so do more
-than `MOST` failures: those are no races. Of these the first are run, since only here does a failure
-show the values it compared.
+than `MAX_FAILURES` failures: those are no races. Of these the first are run, since only here does
+a failure show the values it compared.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST = 4
+MAX_FAILURES = 4
 KEPT = Path(".pytest_cache/v/cache/lastfailed")
 
 
@@ -25,8 +25,8 @@ def main() -> int:
         failed = []
     if not failed or not all("::" in one for one in failed):
         return 1
-    again = failed[:MOST]
-    shown = "alone" if again == failed else f"the first {MOST} alone"
+    again = failed[:MAX_FAILURES]
+    shown = "alone" if again == failed else f"the first {MAX_FAILURES} alone"
     print(f"\n{len(failed)} failed beside others; {shown}:", flush=True)
     status = subprocess.run([sys.executable, "-m", "pytest", *again], check=False).returncode
     if again != failed:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.conformance.suite import LONGEST, Outcome
+from tests.conformance.suite import MAX_SECONDS, Outcome
 from tests.patience import wait_until
 from tests.processes import lives_with
 
@@ -116,5 +116,5 @@ class Acpx:
             capture_output=True,
             text=True,
             check=False,
-            timeout=LONGEST,
+            timeout=MAX_SECONDS,
         )

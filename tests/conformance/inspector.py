@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.conformance.suite import LONGEST, Outcome
+from tests.conformance.suite import MAX_SECONDS, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -105,7 +105,7 @@ class Inspector:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=LONGEST,
+                timeout=MAX_SECONDS,
             )
         name = f"{' '.join(trial.arguments)}, {era}"
         if done.returncode != trial.status:

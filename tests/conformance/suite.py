@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PACKAGE = "@modelcontextprotocol/conformance"
 VERSION = "0.2.0-alpha.12"
 HERE = Path(__file__).parent
-LONGEST = 300.0
+MAX_SECONDS = 300.0
 """Seconds after which a program that has not ended hangs."""
 
 _RESULTS = re.compile(r"(?:server-)?(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
@@ -266,7 +266,7 @@ class Suite:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=LONGEST,
+                timeout=MAX_SECONDS,
             )
             checks = _checks(Path(folder))
         said = (done.stderr or done.stdout)[-500:]
