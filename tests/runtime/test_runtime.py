@@ -391,6 +391,16 @@ async def test_a_reload_keeps_the_configuration_or_takes_another_one(
         assert await runtime.agent("unnamed").send("hi") == "hi"
 
 
+async def test_a_card_may_go_when_the_configuration_changes(new_runtime: NewRuntime) -> None:
+    async with new_runtime(agent("ann"), agent("bob")) as runtime:
+        for name in ("ann", "bob"):
+            assert await runtime.agent(name).send("hi") == "hi"
+        await runtime.refresh(LoadSet.of([Card(agent("ann"), "ann.md")]), (), Settings())
+        assert await runtime.agent("ann").send("again") == "again"
+        with pytest.raises(RunError, match="no agent is named `bob`"):
+            runtime.agent("bob")
+
+
 async def test_a_changed_card_that_cannot_run_is_refused_as_a_whole(
     new_runtime: NewRuntime,
 ) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fast_agent.agents.history.transcript import Transcript
@@ -40,6 +40,7 @@ def test_the_view_of_anything_is_a_conversation_providers_accept(messages: list[
 
 
 @given(any_messages)
+@example([Message.user("go"), Message("assistant", (), (ToolCall("a", "t"), ToolCall("a", "t")))])
 def test_appending_gives_the_same_view_as_starting_with_all(messages: list[Message]) -> None:
     conversation = Transcript()
     for message in messages:
