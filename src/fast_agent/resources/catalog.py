@@ -106,7 +106,8 @@ class Catalog:
             One content or more.
 
         Raises:
-            ResourceError: `InvalidUri`, `NotFound`, `Ambiguous`, `TooLarge` or `Unavailable`.
+            ResourceError: `InvalidUri`, `NotFound`, `AmbiguousName`, `TooLarge` or
+                `UnavailableResource`.
         """
         if isinstance(uri, str):
             uri = Uri.parse(uri)

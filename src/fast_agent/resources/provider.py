@@ -152,7 +152,7 @@ class Provider(Protocol):
             One content or more, each under its canonical URI. The same read returns the same bytes.
 
         Raises:
-            ResourceError: `NotFound`, `Ambiguous`, `TooLarge` or `Unavailable`.
+            ResourceError: `NotFound`, `AmbiguousName`, `TooLarge` or `UnavailableResource`.
         """
         ...
 

@@ -118,7 +118,7 @@ class GuideProvider:
         """Read a document, several as one multipart content, or the help page.
 
         Raises:
-            ResourceError: `NotFound`, `Ambiguous`, `TooLarge` or `UnavailableResource`.
+            ResourceError: `NotFound`, `AmbiguousName`, `TooLarge` or `UnavailableResource`.
         """
         index = self._index
         document = None if index is None else find_exact(index, uri)
