@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from fast_agent.cards.agent_config import NO_PARAMS, RequestParams, UsageLimits
 
 COUNTS = st.none() | st.integers(1, 3)
-LIMITS = st.builds(UsageLimits, max_requests=COUNTS, max_total_tokens=COUNTS, max_tool_calls=COUNTS)
+LIMITS = st.builds(
+    UsageLimits,
+    max_requests=COUNTS,
+    max_total_tokens=COUNTS,
+    max_tool_calls=COUNTS,
+    max_cost=st.none() | st.floats(0.5, 2.0),
+)
 PARAMS = st.builds(
     RequestParams,
     max_tokens=COUNTS,
