@@ -179,6 +179,18 @@ async def test_other_paths_and_methods(world: AgentWorld) -> None:
             assert (await client.ask(verb, PING)).status == 400
 
 
+@pytest.mark.parametrize(("accepted", "status"), [("application/json", 406), ("*/*", 200)])
+async def test_only_a_stream_has_to_be_accepted(
+    world: AgentWorld, accepted: str, status: int
+) -> None:
+    async with world.serving() as server, open_app(server) as client:
+        await client.begin()
+        async with client.stream("GET", more={"accept": accepted}) as stream:
+            await stream.started()
+            assert stream.reply.status == status
+        assert (await client.ask("DELETE", more={"accept": accepted})).status == 200
+
+
 @pytest.mark.parametrize("capabilities", [{"sampling": 5}, {"elicitation": [1]}, []])
 async def test_a_failed_handshake_leaves_no_session(world: AgentWorld, capabilities: Any) -> None:
     async with world.serving() as server, open_app(server) as client:
