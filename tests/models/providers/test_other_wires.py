@@ -271,4 +271,4 @@ def test_a_command_that_is_interrupted_does_not_wait_for_the_sdk_of_amazon(
     finally:
         process.kill()
         process.wait()
-    assert (process.returncode, said.strip()) == (130, "Aborted!")
+    assert (process.returncode, said.strip()) == (130, "Aborted!"), (process.returncode, said)
