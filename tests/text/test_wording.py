@@ -4,7 +4,14 @@ import time
 
 import pytest
 
-from fast_agent.text.wording import closest, did_you_mean, first_of, local_minute, plural
+from fast_agent.text.wording import (
+    closest,
+    did_you_mean,
+    first_of,
+    local_minute,
+    plural,
+    shortened_line,
+)
 
 FIELDS = ("instruction", "description", "servers", "skills", "max_parallel", "use_history", "model")
 
@@ -83,3 +90,17 @@ def test_a_time_is_shown_in_the_local_time_zone(monkeypatch: pytest.MonkeyPatch)
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", ""),
+        ("abcde", "abcde"),
+        (" ab\n\tc ", "ab c"),
+        ("abcdef", "abcd…"),
+        ("abc def", "abc…"),
+    ],
+)
+def test_a_line_that_is_too_long_is_cut(text: str, line: str) -> None:
+    assert shortened_line(text, 5) == line

@@ -24,7 +24,7 @@ from fast_agent.acp.project_approval import refusal_text
 from fast_agent.commands.command import CARD_MODEL, Command, failure
 from fast_agent.commands.table import COMMANDS, is_command, run_command
 from fast_agent.errors import FastAgentError, RunError, TrustError
-from fast_agent.text.wording import closest, did_you_mean
+from fast_agent.text.wording import closest, did_you_mean, shortened_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -442,9 +442,8 @@ class LiveSession:
 
     def _title(self, message: Message) -> None:
         self._titled = True
-        text = " ".join(message.text.split())
-        if text:
-            title = text if len(text) <= _TITLE_LENGTH else f"{text[: _TITLE_LENGTH - 1].rstrip()}…"
+        title = shortened_line(message.text, _TITLE_LENGTH)
+        if title:
             now = datetime.now(UTC).isoformat()
             self._updates.send(
                 {"sessionUpdate": "session_info_update", "title": title, "updatedAt": now}

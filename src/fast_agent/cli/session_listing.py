@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from fast_agent.text.visible import visible
-from fast_agent.text.wording import local_minute
+from fast_agent.text.wording import local_minute, shortened_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,10 @@ def render_turns(summary: SessionSummary, state: SessionState) -> str:
     if summary.parent:
         lines.append(f"forked from: {summary.parent}")
     for turn in _turns(state):
-        asked, answer = (visible(_short(turn[key])) for key in ("message", "answer"))
+        asked, answer = (
+            visible(shortened_line(turn[key], _MAX_TITLE_CHARACTERS))
+            for key in ("message", "answer")
+        )
         lines.append(f"{turn['turn']:>4}  {turn['agent']}: {asked}")
         lines.append(f"      {answer or turn['stop_reason']}")
     return "\n".join(lines) + "\n"
@@ -90,15 +93,6 @@ def _facts(one: SessionSummary) -> dict[str, str | int | None]:
         "turns": one.turns,
         "problem": one.problem,
     }
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return (
-        line
-        if len(line) <= _MAX_TITLE_CHARACTERS
-        else f"{line[: _MAX_TITLE_CHARACTERS - 1].rstrip()}…"
-    )
 
 
 def _count(one: SessionSummary) -> str:

@@ -14,7 +14,7 @@ from fast_agent.errors import RunError
 from fast_agent.messages.message import Message
 from fast_agent.text.frozen import frozen
 from fast_agent.text.visible import visible
-from fast_agent.text.wording import closest
+from fast_agent.text.wording import closest, shortened_line
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -375,12 +375,7 @@ def listed(lines: Iterable[str]) -> str:
 
 def short(text: str) -> str:
     """Return foreign text as one bounded line without invisible characters."""
-    line = " ".join(text.split())
-    return visible(
-        line
-        if len(line) <= _MAX_SHORT_CHARACTERS
-        else f"{line[: _MAX_SHORT_CHARACTERS - 1].rstrip()}…"
-    )
+    return visible(shortened_line(text, _MAX_SHORT_CHARACTERS))
 
 
 def fenced(text: str, language: str = "") -> str:

@@ -107,3 +107,9 @@ def first_of(names: Collection[str], most: int) -> str:
 def local_minute(seconds: float) -> str:
     """Return a time in seconds since the epoch as `2026-11-29 14:05`, in the local time zone."""
     return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "minutes")[:16]
+
+
+def shortened_line(text: str, most: int) -> str:
+    """Return a string as one line of at most `most` characters; `…` ends one that was cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"

@@ -48,9 +48,7 @@ SYSTEM: Final = (
     " be needed again, what failed, and what is still to be done. Keep addresses that start with"
     f" `{RESULTS}` with what they hold: the assistant can read them again. Write nothing else."
 )
-_MAX_PIECE_CHARACTERS: Final = (
-    200_000  # characters of one request, before a model has said otherwise
-)
+_MAX_PIECE_CHARACTERS: Final = 200_000  # of one request, before a model has said otherwise
 _MIN_PIECE_CHARACTERS: Final = 1_000
 _MAX_TEXT: Final = 8_000
 

@@ -17,7 +17,7 @@ from fast_agent.cli.output import hide_in_errors, standard_output
 from fast_agent.errors import RunError
 from fast_agent.steps.steps import TURN_SEPARATOR
 from fast_agent.text.visible import visible
-from fast_agent.text.wording import local_minute, plural
+from fast_agent.text.wording import local_minute, plural, shortened_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Sequence
@@ -441,12 +441,7 @@ def _tokens(step: StepFacts) -> str:
 
 def _short(value: JsonValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    line = visible(" ".join(text.split()))
-    return (
-        line
-        if len(line) <= _MAX_LINE_CHARACTERS
-        else f"{line[: _MAX_LINE_CHARACTERS - 1].rstrip()}…"
-    )
+    return shortened_line(visible(" ".join(text.split())), _MAX_LINE_CHARACTERS)
 
 
 def _length(run: RunFacts) -> str:

@@ -32,8 +32,8 @@ class BearerAuth(httpx2.Auth):
     """Sends the token of a server with each request to it, and to no other host.
 
     A token that expired or was refused is renewed once; of several processes that find so at the
-    same time, one renews it and the others use what it got. No user is asked here: one
-    authorizes with `fast-agent auth login`.
+    same time, one renews it and the others use what it got. No user is asked here:
+    `fast-agent auth login` authorizes.
 
     Args:
         name: The server, for messages.

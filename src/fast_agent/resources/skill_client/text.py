@@ -11,6 +11,7 @@ import unicodedata
 from typing import TYPE_CHECKING
 
 from fast_agent.resources.skill_client.entry import SkillCall
+from fast_agent.text.wording import shortened_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,8 +54,7 @@ def folded_line(text: str) -> str:
 def summary(text: str, most: int = MAX_DESCRIPTION) -> str:
     """Fold a description onto one bounded line."""
     # Bounded first, so that a huge text costs little; folding only makes it shorter.
-    line = folded_line(text[: 8 * most])
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+    return shortened_line(folded_line(text[: 8 * most]), most)
 
 
 def skills_block(skills: Sequence[NamedSkill]) -> str:
